@@ -24,6 +24,12 @@ enum {
 	WAITING_BYTES_MAX = 4 << 20,
 	/* Delayed answers that are sent in one turn of the loop when fds can be sent again. */
 	LATER_MAX = 64,
+	/* Leases, or events of a stream, that are released in one turn of the loop: a tenth of a millisecond. */
+	RELEASES_MAX = 128,
+	/* A client that leaves takes as long as so many of them. */
+	RELEASES_OF_CLIENT = 8,
+	/* Clients of a delayed tenant whose hangups the kernel is asked to report, in one turn: a system call each. */
+	DELAYED_MAX = 16,
 	/* Packets of a disconnected client that are still read, so that our last packet is not lost. */
 	UNREAD_MAX = 64,
 	/* Readers of the metrics at the same time; others wait. There is one exporter, and now and then an admin. */
@@ -49,7 +55,9 @@ enum {
 	/* Polls of lingering streams in a second: each is a walk along the locks of all data files, 20 µs with a thousand. */
 	LOOKS_PER_SECOND = 250,
 	/* … with the embedded backend, where each is a poll(2). */
-	LOOKS_OWN = 10000,
+	LOOKS_OWN = 2500,
+	/* … of which so many at once. */
+	LOOKS_AT_ONCE = 50,
 	/* Bytes that are freed before malloc_trim(3), and the bytes that it keeps. */
 	TRIM_BYTES = 1 << 20,
 	TRIM_PAD = 128 << 10,
@@ -66,7 +74,6 @@ enum {
 #define THROTTLE_LEAST	  0.01	 /* between looks at tenants over their request rate */
 #define WAITING_INTERVAL  0.1	 /* between looks at tenants with too many requests under way or answers unread */
 #define LATER_INTERVAL	  0.02	 /* after ETOOMANYREFS: other receivers have to take fds first */
-#define LEFT_INTERVAL	  0.1	 /* between checks of delayed clients for a hangup */
 #define TRIM_INTERVAL	  1.0	 /* between calls of malloc_trim(3): one takes up to a millisecond for ten MiB */
 #define REST_INTERVAL	  1.0	 /* between looks at levels without a tenant */
 #define TURN_TIME	  0.0001 /* of handling requests in one turn of the loop */

@@ -51,9 +51,9 @@ static int status_next(struct listing *listing, struct packet *packet)
 	row_put_string(packet, "policy_note", reload_note(daemon));
 	row_put_u64(packet, "page_bits", facts->page_bits);
 	row_put_u64(packet, "payload_max", facts->payload_max);
-	for (size_t i = 0; i < n_daemon_numbers; i++)
-		if (daemon_numbers[i].key)
-			row_put_u64(packet, daemon_numbers[i].key, daemon_numbers[i].of_daemon(daemon));
+	for (size_t i = 0; i < n_numbers; i++)
+		if (numbers[i].key && numbers[i].of_daemon)
+			row_put_u64(packet, numbers[i].key, numbers[i].of_daemon(daemon));
 	row_put_u64(packet, "records", daemon->registry.kernel->totals.records);
 	row_put_u64(packet, "bad", daemon->registry.kernel->totals.bad);
 	return LISTING_ROW;
@@ -208,11 +208,11 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 	rules_update(tenant);
 	row_put_string(packet, "tenant", tenant->path);
 	row_put_u64(packet, "cgroup_id", tenant->cgroup_id);
-	for (size_t i = 0; i < n_tenant_numbers; i++) {
-		uint64_t value = tenant_numbers[i].of_tenant(tenant);
+	for (size_t i = 0; i < n_numbers; i++) {
+		uint64_t value = numbers[i].key && numbers[i].of_tenant ? numbers[i].of_tenant(tenant) : NUMBER_ABSENT;
 
-		if (tenant_numbers[i].key && value != NUMBER_ABSENT)
-			row_put_u64(packet, tenant_numbers[i].key, value);
+		if (value != NUMBER_ABSENT)
+			row_put_u64(packet, numbers[i].key, value);
 	}
 	if (daemon->registry.kernel->tracer) {
 		kernel_page_stats(daemon->registry.kernel, tenant->number, &stats);

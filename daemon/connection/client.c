@@ -118,8 +118,12 @@ void clients_take_requests(struct connections *connections)
 		if (client)
 			client_take_request(client);
 	} while (client && clock_now() < end);
-	/* Without the idle watcher nothing would wake the loop: the fds of queued clients are not watched. */
-	if (TAILQ_EMPTY(&connections->runnable))
+}
+
+void clients_stay_awake(struct connections *connections)
+{
+	if (TAILQ_EMPTY(&connections->runnable) && TAILQ_EMPTY(&connections->leaving) &&
+	    TAILQ_EMPTY(&connections->registry->ending))
 		ev_idle_stop(connections->loop, &connections->w_busy);
 	else
 		ev_idle_start(connections->loop, &connections->w_busy);
@@ -242,7 +246,7 @@ void client_close(struct client *client)
 /* All that it holds, but its place among its tenant's connections. */
 static void client_release_all(struct client *client)
 {
-	leases_drop(&client->holder);
+	leases_drop(&client->holder, UINT_MAX);
 	while (!LIST_EMPTY(&client->holder.shares))
 		share_free(LIST_FIRST(&client->holder.shares));
 	if (client->holder.watching)
@@ -305,24 +309,44 @@ void client_has_read(struct client *client)
 	connections->call->fd_freed(connections);
 }
 
+/* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
+static void client_end(struct client *client)
+{
+	client_stop(client);
+	shutdown(client->fd, SHUT_RDWR);
+	client_release_all(client);
+	holder_enter(&client->holder);
+	client->life = LIFE_ENDED;
+	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
+}
+
+/* The connection ends before its leases, which may be many: the rest is dropped in later turns. */
+static void client_begin_end(struct client *client, unsigned releases)
+{
+	client_stop(client);
+	if (client->holder.watching)
+		pages_watch(&client->holder, false);
+	shutdown(client->fd, SHUT_RDWR);
+	leases_drop(&client->holder, releases);
+}
+
 void clients_sweep(struct connections *connections)
 {
+	unsigned left = RELEASES_MAX;
+	struct client *client;
+
 	if (TAILQ_EMPTY(&connections->leaving))
 		return;
-	while (!TAILQ_EMPTY(&connections->leaving)) {
-		struct client *client = TAILQ_FIRST(&connections->leaving);
+	while (left > 0 && (client = TAILQ_FIRST(&connections->leaving))) {
+		unsigned n = client->holder.leases.n + RELEASES_OF_CLIENT;
 
-		if (!inflight_remains(client)) {
+		if (n > left)
+			client_begin_end(client, left);
+		else if (inflight_remains(client))
+			client_end(client);
+		else
 			client_free(client);
-			continue;
-		}
-		/* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
-		client_stop(client);
-		shutdown(client->fd, SHUT_RDWR);
-		client_release_all(client);
-		holder_enter(&client->holder);
-		client->life = LIFE_ENDED;
-		TAILQ_REMOVE(&connections->leaving, client, leaves);
+		left -= MIN(n, left);
 	}
 	connections->call->fd_freed(connections);
 }

@@ -71,12 +71,13 @@ struct client {
 	uint16_t changed[CHANGED_MAX];
 	uint16_t n_changed; /* above 0: in the list of clients with changes; above CHANGED_MAX: it is to look at all */
 
-	bool asks;	    /* its request is still in its socket, until the answer is sent */
-	bool kept;	    /* its connection is left to the next daemon */
-	bool later;	    /* its answer waits until the daemon may send fds again */
-	bool files_unread;  /* since it was sent files: as of the last look */
-	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
-	bool repeats;	    /* its last HELLO may have been answered by the daemon before this one */
+	bool asks;	     /* its request is still in its socket, until the answer is sent */
+	bool kept;	     /* its connection is left to the next daemon */
+	bool later;	     /* its answer waits until the daemon may send fds again */
+	bool files_unread;   /* since it was sent files: as of the last look */
+	unsigned in_flight;  /* fds that it was sent, and that are not known to be read */
+	bool hangup_watched; /* by the epoll instance for fds in flight */
+	bool repeats;	     /* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
 	TAILQ_ENTRY(client) in_queue; /* of its tenant */
@@ -118,8 +119,6 @@ struct connections {
 
 	struct client_queue clients;
 	struct tenant_queue runnable;  /* with clients that have sent a request */
-	struct tenant_queue delayed;   /* that may make no new request now */
-	double looked_for_hung_up;     /* among their clients: clock_now() */
 	struct client_queue impatient; /* clients with a deadline, the oldest first */
 	struct client_queue flushing;  /* clients with changed events to report */
 	struct client_queue leaving;   /* clients to be freed at the end of this turn of the loop */
@@ -127,8 +126,7 @@ struct connections {
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */
 	bool keeper_has_gone;	       /* and its successor has not been given anything yet */
 
-	ev_idle w_busy;	    /* while clients wait for their turn */
-	ev_timer w_delayed; /* while tenants are delayed */
+	ev_idle w_busy; /* while clients wait for their turn, or something is to be freed */
 	ev_timer w_deadlines;
 	ev_timer w_later;
 	ev_io w_in_flight; /* clients have read */

@@ -95,7 +95,7 @@ static void bequest_add_stream(struct bequest *bequest, const struct stream *str
 	const struct reference *reference;
 
 	/* A stream that is being made is asked for again. A stream without a file only lingers. */
-	if (!stream->made || (stream->fd >= 0 && copy < 0))
+	if (!stream->made || stream->ends || (stream->fd >= 0 && copy < 0))
 		return;
 	bequest_add(bequest,
 		    (struct kernel_call){

@@ -25,36 +25,33 @@ static void grant_enter(struct grant *grant)
 			  sizeof(entry), grant->event->description);
 }
 
-static struct event_key event_key_make(const char *text, size_t length)
+static struct event_key event_find(const struct registry *registry, const char *text, size_t length)
 {
-	return (struct event_key){ text, length, table_hash(text, length) };
-}
+	struct event_key key = { text, length, table_hash(text, length), NULL };
 
-struct event_key event_key_of(const char *text, size_t length)
-{
-	const char *blank = memchr(text, ' ', length);
-
-	return event_key_make(text, blank ? (size_t)(blank - text) : length);
+	HASH_FIND_BYHASHVALUE(by_key, registry->events, key.text, key.length, key.hash, key.found);
+	return key;
 }
 
 /* The key of a multi-format event is its whole description with the NUL, so it is none of the names that are keys of other events. */
-static struct event_key event_key(const struct description *description, uint16_t flags)
+static struct event_key event_find_described(const struct registry *registry, const struct description *description,
+					     uint16_t flags)
 {
-	return event_key_make(description->canonical, flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) + 1
-										    : description->name_length);
+	return event_find(registry, description->canonical,
+			  flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) + 1
+							: description->name_length);
 }
 
-static struct event *event_find(const struct registry *registry, struct event_key key)
+struct event_key event_look_up(const struct registry *registry, const char *text, size_t length)
 {
-	struct event *event;
+	const char *blank = memchr(text, ' ', length);
 
-	HASH_FIND_BYHASHVALUE(by_key, registry->events, key.text, key.length, key.hash, event);
-	return event;
+	return event_find(registry, text, blank ? (size_t)(blank - text) : length);
 }
 
 struct event *event_by_name(const struct registry *registry, const char *name, size_t length)
 {
-	return event_find(registry, event_key_make(name, length));
+	return event_find(registry, name, length).found;
 }
 
 struct event *event_after(struct registry *registry, uint64_t number)
@@ -132,9 +129,7 @@ static const struct tenant *find_related(const struct tenant *tenant, const stru
 
 static bool event_is_declared(const struct registry *registry, const struct event *event)
 {
-	struct policy_event declared;
-
-	return policy_find_event(registry->policy, event->description, event->name_length, &declared);
+	return policy_find_event(registry->policy, event->description, event->name_length);
 }
 
 /*
@@ -171,28 +166,22 @@ bool grant_may_be_one_of_many(const struct tenant *tenant)
 	return tenant->registry->kernel->facts.flags & rules_flags(tenant) & REGISTER_MULTI_FORMAT;
 }
 
-/* Finds it, with the key that it has or would have: the one of the request, if the name is the same in canonical form. */
-static struct event *event_look_up(const struct tenant *tenant, const struct description *description, uint16_t *flags,
-				   struct event_key *key)
+/* With the key that a client's event has or would have: that of the request, if the name is the same in canonical form. */
+static struct event_key event_find_meant(const struct tenant *tenant, const struct description *description,
+					 struct event_key key, uint16_t *flags)
 {
-	struct event *event;
-
-	if (*flags & REGISTER_MULTI_FORMAT || key->length != description->name_length ||
-	    memcmp(key->text, description->canonical, key->length) != 0)
-		*key = event_key(description, *flags);
-	event = event_find(tenant->registry, *key);
-	if (!event || event_has_fields(event, description) || !grant_may_be_one_of_many(tenant))
-		return event;
+	if (*flags & REGISTER_MULTI_FORMAT || key.length != description->name_length ||
+	    memcmp(key.text, description->canonical, key.length) != 0)
+		key = event_find_described(tenant->registry, description, *flags);
+	if (!key.found || event_has_fields(key.found, description) || !grant_may_be_one_of_many(tenant))
+		return key;
 	*flags |= REGISTER_MULTI_FORMAT;
-	*key = event_key(description, *flags);
-	return event_find(tenant->registry, *key);
+	return event_find_described(tenant->registry, description, *flags);
 }
 
 struct event *event_meant(const struct tenant *tenant, const struct description *description, uint16_t *flags)
 {
-	struct event_key key = { 0 };
-
-	return event_look_up(tenant, description, flags, &key);
+	return event_find_meant(tenant, description, (struct event_key){ 0 }, flags).found;
 }
 
 struct grant *grant_find(const struct tenant *tenant, struct event *event)
@@ -262,10 +251,10 @@ static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64
 	return 0;
 }
 
-/* The event is the one that was found, or NULL. */
-static int grant_make(struct tenant *tenant, const struct description *description, struct event *event,
-		      struct event_key key, uint16_t flags, uint64_t number, struct grant **ret, struct text *why)
+static int grant_make(struct tenant *tenant, const struct description *description, struct event_key key,
+		      uint16_t flags, uint64_t number, struct grant **ret, struct text *why)
 {
+	struct event *event = key.found;
 	int r = 0;
 
 	if (event && !event_has_fields(event, description)) {
@@ -287,30 +276,30 @@ static int grant_make(struct tenant *tenant, const struct description *descripti
 int grant_get(struct tenant *tenant, const struct description *description, uint16_t flags, uint64_t number,
 	      struct grant **ret, struct text *why)
 {
-	const struct event_key key = event_key(description, flags);
+	const struct event_key key = event_find_described(tenant->registry, description, flags);
 
-	return grant_make(tenant, description, event_find(tenant->registry, key), key, flags, number, ret, why);
+	return grant_make(tenant, description, key, flags, number, ret, why);
 }
 
 int grant_ask(struct tenant *tenant, const struct description *description, struct event_key key, uint16_t *flags,
 	      struct grant **ret, struct text *why)
 {
 	const bool is_plain = *flags == 0;
-	struct event *event = event_look_up(tenant, description, flags, &key);
-	int r = grant_make(tenant, description, event, key, *flags, 0, ret, why);
+	int r;
 
+	key = event_find_meant(tenant, description, key, flags);
+	r = grant_make(tenant, description, key, *flags, 0, ret, why);
 	if (r == 0 && is_plain)
 		(*ret)->admitted = tenant->registry->generation;
 	return r;
 }
 
-struct grant *grant_admitted(struct tenant *tenant, struct event_key key, const char *text, size_t length)
+struct grant *grant_admitted(const struct tenant *tenant, struct event_key key, const char *text, size_t length)
 {
-	struct event *event = event_find(tenant->registry, key);
-	struct grant *grant = grant_find(tenant, event);
+	struct grant *grant = grant_find(tenant, key.found);
 
-	if (!grant || grant->admitted != tenant->registry->generation || event->length != length ||
-	    memcmp(event->description, text, length) != 0)
+	if (!grant || grant->admitted != tenant->registry->generation || key.found->length != length ||
+	    memcmp(key.found->description, text, length) != 0)
 		return NULL;
 	return grant_ref(grant);
 }

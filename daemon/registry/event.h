@@ -50,10 +50,11 @@ struct event_key {
 	const char *text;
 	size_t length;
 	uint32_t hash;
+	struct event *found; /* NULL: there is none */
 };
 
-/* The key of an event that is described in these words, if they are canonical. */
-struct event_key event_key_of(const char *text, size_t length);
+/* Looks for the event that is described in these words, if they are canonical. */
+struct event_key event_look_up(const struct registry *, const char *text, size_t length);
 
 /*
  * Finds or makes the tenant's grant of the event, with one reference that the caller owns. 0; a positive enum refusal with a
@@ -72,7 +73,7 @@ int grant_ask(struct tenant *, const struct description *, struct event_key, uin
  * With a reference, as grant_get(), the tenant's grant of an event that is described in these very words, if the present policy has
  * admitted it without flags: then nothing is left to decide. Otherwise NULL.
  */
-struct grant *grant_admitted(struct tenant *, struct event_key, const char *text, size_t length);
+struct grant *grant_admitted(const struct tenant *, struct event_key, const char *text, size_t length);
 /* Whether the tenant may have an event beside one of the same name that has other fields. */
 bool grant_may_be_one_of_many(const struct tenant *);
 struct grant *grant_find(const struct tenant *, struct event *);

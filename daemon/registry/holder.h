@@ -13,6 +13,7 @@ struct holder {
 	uint64_t number;	  /* in the ledger, and of its connection with the keeper */
 	uint32_t entry;		  /* in the ledger */
 	struct id_table leases;	  /* references, by bit */
+	uint32_t leases_dropped;  /* places before that one in the table are empty */
 	struct share_list shares; /* of streams */
 	pid_t pid;		  /* as it was when it connected */
 	uid_t uid;

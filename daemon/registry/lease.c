@@ -86,13 +86,14 @@ bool lease_release(struct holder *holder, struct reference *reference)
 	return reference->leases == 0;
 }
 
-void leases_drop(struct holder *holder)
+void leases_drop(struct holder *holder, unsigned n)
 {
 	struct reference *reference;
 
-	ID_TABLE_FOREACH(reference, &holder->leases)
-		lease_end(holder, reference);
-	id_table_deinit(&holder->leases);
+	while (n-- > 0 && (reference = id_table_next(&holder->leases, &holder->leases_dropped)))
+		lease_release(holder, reference);
+	if (holder->leases.n == 0)
+		holder->leases_dropped = 0;
 }
 
 void leases_drop_on(struct holder *holder, const struct stream *stream)

@@ -20,7 +20,7 @@ struct reference *lease_by_bit(const struct holder *, uint32_t bit);
 /* The client releases it. Whether that was the last lease: then it is for references_release(). */
 bool lease_release(struct holder *, struct reference *);
 
-/* The client has disconnected: its events stay registered while a copy of their data file is open. */
-void leases_drop(struct holder *);
+/* At most n of them: the client has disconnected. Its events stay registered while a copy of their data file is open. */
+void leases_drop(struct holder *, unsigned n);
 /* The same for the leases on one stream alone. */
 void leases_drop_on(struct holder *, const struct stream *);

@@ -19,18 +19,31 @@ struct releases {
 	struct release release[];
 };
 
-static void reference_enter(struct reference *reference)
+/* The entry that the kernel was asked for it becomes that of the reference, unless it has one. */
+static void reference_enter(struct reference *reference, uint32_t *asked)
 {
-	const struct stream *stream = reference->stream;
 	const struct entry_reference entry = { .index = reference->index, .bit = reference->grant->bit };
+	const struct stream *stream = reference->stream;
+	uint64_t word;
 
-	ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
-		     reference->grant->number, &entry, sizeof(entry));
+	_Static_assert(sizeof(word) == sizeof(entry), "data of one word");
+	if (reference->entry != 0 || *asked == 0) {
+		ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
+			     reference->grant->number, &entry, sizeof(entry));
+		return;
+	}
+	memcpy(&word, &entry, sizeof(word));
+	ledger_become(stream->registry->ledger, *asked, ENTRY_REFERENCE, word);
+	reference->entry = *asked;
+	*asked = 0;
 }
 
-void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_entry)
+void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_asked)
 {
-	ledger_enter(stream->registry->ledger, ret_entry, ENTRY_ASKED, stream->number, grant->number, "", 0);
+	static const uint64_t none;
+
+	ledger_enter(stream->registry->ledger, ret_asked, ENTRY_ASKED, stream->number, grant->number, &none,
+		     sizeof(none));
 }
 
 void reference_free(struct reference *reference)
@@ -85,7 +98,7 @@ static struct reference *reference_new(struct stream *stream, struct grant *gran
 	return reference;
 }
 
-struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index)
+struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index, uint32_t *asked)
 {
 	struct reference *reference = reference_there(stream, grant);
 
@@ -94,7 +107,7 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 	if (!reference)
 		return NULL;
 	reference->index = index;
-	reference_enter(reference);
+	reference_enter(reference, asked);
 	return reference;
 }
 

@@ -84,6 +84,7 @@ struct registry {
 		*event_cursor;	/* for event_after(): an event that is not behind the last one it has found; or NULL */
 	struct stream *streams; /* table by number */
 	struct stream_list lingering; /* streams without a client */
+	struct stream_list ending;    /* streams that are being freed */
 	struct tenant_queue looks;    /* with lingering streams that the kernel is to be asked about */
 	struct bucket look_tokens;
 	struct tenant_list unwatched;  /* tenants with streams that linger unguarded */

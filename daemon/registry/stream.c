@@ -317,14 +317,15 @@ bool streams_are_suspect(const struct tenant *tenant)
 					  (tenant->unwatched > 0 && registry->others.least > tenant->foreign_before));
 }
 
-void stream_free(struct stream *stream)
+/* Nothing is registered on it from now on, and the kernel forgets it. */
+static void stream_begin_end(struct stream *stream)
 {
 	struct registry *registry = stream->registry;
 	struct tenant *tenant = stream->tenant;
-	struct reference *reference;
 
 	linger_end(stream);
 	if (stream->unwatched) {
+		stream->unwatched = false;
 		tenant->self_registered -= stream->self_registered;
 		if (--tenant->unwatched == 0)
 			LIST_REMOVE(tenant, in_unwatched);
@@ -333,8 +334,24 @@ void stream_free(struct stream *stream)
 	stream_unshare(stream);
 	stream->fd = fd_close(stream->fd);
 	kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
-	for (uint32_t at = 0; (reference = id_table_next(&stream->references, &at));)
+	stream->ends = true;
+	TAILQ_INSERT_TAIL(&registry->ending, stream, idle);
+}
+
+void stream_free(struct stream *stream)
+{
+	struct registry *registry = stream->registry;
+	struct tenant *tenant = stream->tenant;
+	struct reference *reference;
+	uint32_t at = 0;
+
+	if (!stream->ends)
+		stream_begin_end(stream);
+	for (unsigned i = 0; i < RELEASES_MAX && (reference = id_table_next(&stream->references, &at)); i++)
 		reference_free(reference);
+	if (stream->references.n > 0)
+		return;
+	TAILQ_REMOVE(&registry->ending, stream, idle);
 	ledger_strike(registry->ledger, &stream->entry);
 	HASH_DELETE(by_number, registry->streams, stream);
 	quota_charge_deinit(&stream->charge);
@@ -342,6 +359,12 @@ void stream_free(struct stream *stream)
 	free(stream);
 	tenant->streams--;
 	tenant_release(tenant);
+}
+
+void streams_end(struct registry *registry)
+{
+	if (!TAILQ_EMPTY(&registry->ending))
+		stream_free(TAILQ_FIRST(&registry->ending));
 }
 
 /* Our copy must not keep the file open. The keeper closes its own copy at the first poll. */

@@ -55,7 +55,9 @@ struct tenant {
 	bool has_begun;		   /* a new request was the last that was handled */
 	enum tenant_turn turn;	   /* while there are such clients */
 	TAILQ_ENTRY(tenant) in_turns;
-	size_t backlog; /* calls that the kernel has not answered */
+	ev_timer w_delayed;	     /* while it is delayed */
+	struct client *last_delayed; /* of the ready clients: the others are behind it */
+	size_t backlog;		     /* calls that the kernel has not answered */
 	uint32_t streams;
 	uint32_t lingering_streams; /* of those */
 	struct stream_list due;	    /* lingering streams that the kernel is to be asked about */

@@ -168,8 +168,8 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 	static struct description description; /* large */
 	const struct kernel_facts *facts = &client->holder.registry->kernel->facts;
 	const uint16_t unknown = asked->flags & ~(REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
-	const struct event_key key = event_key_of(asked->text, asked->length);
 	struct tenant *tenant = client->holder.tenant;
+	const struct event_key key = event_look_up(tenant->registry, asked->text, asked->length);
 	struct policy_verdict verdict;
 	int r;
 
@@ -416,7 +416,7 @@ static void item_grant(struct registration *registration, struct item *item, con
 
 	registration->has_self_registered |= call->number;
 	item->grant->bit = call->bit;
-	reference = reference_get(registration->stream, item->grant, call->index);
+	reference = reference_get(registration->stream, item->grant, call->index, &item->asked);
 	if (!reference) {
 		/* It stays registered until the stream ends. */
 		item_refuse_for(registration, item, -ENOMEM, "");

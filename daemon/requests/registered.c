@@ -156,7 +156,7 @@ bool registered_answer_alike(struct client *client, const struct message *messag
 		return false;
 	if (!leases_get(&client->holder, precedent->reference, precedent->n) ||
 	    !collect_precedents_streams(client, &streams)) {
-		leases_drop(&client->holder);
+		leases_drop(&client->holder, UINT_MAX);
 		shares_tidy(&client->holder);
 		return false;
 	}

@@ -6,8 +6,8 @@
  * decimal (the kernel reads 010 as 8). A dynamic field is an array of a type that we know, so its elements can be shown. Flags are
  * dropped, as kernels with user_events ignore them.
  *
- * One pass, in place: the text is copied to where its canonical form will be, with a zero behind it that ends each loop. Then words move
- * forward where the text has more blanks than the canonical form; where a blank behind ';' is missing, the rest moves backward.
+ * Most texts are in canonical form, and are read there in one pass. A text that is wrong as it stands is brought into canonical form and
+ * read again. Only then are sentences written, and the bytes in them are printable ASCII.
  */
 
 #include "protocol/event/description.h"
@@ -18,25 +18,9 @@
 /* A field takes five bytes at least ("u8 a;"), so that the array cannot overflow. */
 _Static_assert(DESCRIPTION_FIELDS_MAX * 5 > WIRE_DESCRIPTION_MAX, "every field has a place");
 
-/* The characters of a text. */
-enum {
-	IDENTIFIER = 1 << 0,
-	BLANK = 1 << 1,
-	SEMICOLON = 1 << 2,
-	OTHER = 1 << 3, /* printable */
-};
-
-static const uint8_t characters[256] = {
-	['\t'] = BLANK,	       [' '] = BLANK,	   ['!' ... '/'] = OTHER, ['0' ... '9'] = IDENTIFIER,
-	[':'] = OTHER,	       [';'] = SEMICOLON,  ['<' ... '@'] = OTHER, ['A' ... 'Z'] = IDENTIFIER,
-	['[' ... '^'] = OTHER, ['_'] = IDENTIFIER, ['`'] = OTHER,	  ['a' ... 'z'] = IDENTIFIER,
-	['{' ... '~'] = OTHER,
-};
-
 struct word {
 	const char *at;
-	uint32_t length;
-	uint32_t identifier; /* so many of its first bytes are letters, digits or _ */
+	size_t length;
 };
 
 struct type {
@@ -96,134 +80,26 @@ static const struct advice {
 /* Every event of every tracer has these already. */
 static const char *const common_fields[] = { "common_type", "common_flags", "common_preempt_count", "common_pid" };
 
-enum { WORDS_MAX = 5 }; /* __rel_loc unsigned TYPE[] NAME, and one that is too many */
-
 struct parser {
-	struct description *to;
-	size_t length; /* of the text */
-	char *put;     /* the end of the canonical text */
-	char *from;    /* the rest of the text, which ends in NUL */
-	char *end;
-	struct text *why;
-	struct word words[WORDS_MAX + 1]; /* the first ones of the field that is being read, then an empty one */
-	size_t n_words;			  /* of that field; or 0 */
-	uint64_t names;			  /* has a bit for each earlier field's name, which other names may share */
+	struct description *to; /* with the text, which ends in zeros */
+	const char *field;	/* the field that is being read, or NULL */
+	const char *at;		/* the end of the last field */
+	uint64_t names;		/* has a bit for each earlier field's name, which other names may share */
+	struct text *why;	/* or NULL, to write no sentence */
 };
 
-static inline unsigned kind_of(char c)
+static struct word word_until(const char *at, const char *ends)
 {
-	return characters[(uint8_t)c];
-}
-
-static struct word word_at(const char *at, size_t length)
-{
-	struct word word = { .at = at, .length = (uint32_t)length };
-
-	while (word.identifier < length && kind_of(at[word.identifier]) == IDENTIFIER)
-		word.identifier++;
-	return word;
-}
-
-static bool is_identifier(struct word word)
-{
-	return word.length > 0 && word.identifier == word.length && (*word.at < '0' || *word.at > '9');
-}
-
-bool description_is_name(const char *text, size_t length)
-{
-	return length <= DESCRIPTION_NAME_MAX && is_identifier(word_at(text, length));
-}
-
-static bool word_is(struct word word, const char *text, size_t length)
-{
-	return word.length == length && memcmp(word.at, text, length) == 0;
-}
-
-/* Up to the first `end`. */
-static struct word word_until(struct word word, char end)
-{
-	const char *found = word.length > 0 ? memchr(word.at, end, word.length) : NULL;
-
-	return word_at(word.at, found ? (size_t)(found - word.at) : word.length);
-}
-
-static inline char *skip(char *at, unsigned kinds)
-{
-	while (kind_of(*at) & kinds)
-		at++;
-	return at;
-}
-
-/* Moves the word at `from`, of these kinds of characters, to its place in the canonical text. */
-static inline struct word move_word(char *put, char *from, unsigned kinds)
-{
-	char *at = skip(from, IDENTIFIER);
-	struct word word = { .at = put, .identifier = (uint32_t)(at - from) };
-
-	at = skip(at, kinds);
-	word.length = (uint32_t)(at - from);
-	if (put != from)
-		memmove(put, from, word.length);
-	return word;
-}
-
-/* Appends ';' if this is not the first field, and its words, each behind a space. */
-static void take_words(struct parser *parser)
-{
-	struct word *word = parser->words, *const last = word + WORDS_MAX;
-	char *put = parser->put, *from;
-
-	if (parser->to->n_fields > 0)
-		*put++ = ';';
-	if (put == parser->from) { /* no blank behind the semicolon */
-		memmove(put + 1, put, (size_t)(parser->end - put) + 1);
-		parser->from++;
-		parser->end++;
-	}
-	from = parser->from;
-	while (kind_of(*from) & (IDENTIFIER | OTHER)) {
-		*put++ = ' ';
-		*word = move_word(put, from, IDENTIFIER | OTHER);
-		put += word->length;
-		from = skip(from + word->length, BLANK);
-		word += word < last;
-	}
-	*word = (struct word){ .at = put };
-	parser->n_words = (size_t)(word - parser->words);
-	parser->put = put;
-	parser->from = from;
-}
-
-/* The bytes that were read, and the length of the canonical text so far. */
-static int check_text(struct parser *parser)
-{
-	if (kind_of(*parser->from) == 0 && parser->from < parser->end)
-		text_printf(parser->why,
-			    "description has the byte 0x%02x at place %zu; only printable ASCII may be in it",
-			    (uint8_t)*parser->from, parser->length - (size_t)(parser->end - parser->from) + 1);
-	else if (parser->put - parser->to->canonical > WIRE_DESCRIPTION_MAX)
-		text_printf(
-			parser->why,
-			"description is too long with one space between words and behind each ';'; the kernel takes %d bytes",
-			WIRE_DESCRIPTION_MAX);
-	else
-		return 0;
-	return REFUSAL_BAD_DESCRIPTION;
-}
-
-/* From this word on. */
-static struct word rest_of_field(const struct parser *parser, const struct word *first)
-{
-	return word_at(first->at, (size_t)(parser->put - first->at));
+	return (struct word){ at, strcspn(at, ends) };
 }
 
 /* Writes the sentence, and returns the refusal: `return refuse_word(…)`. */
 static int refuse_word(struct parser *parser, const char *before, struct word word, const char *after)
 {
-	if (check_text(parser) != 0)
+	if (!parser->why)
 		return REFUSAL_BAD_DESCRIPTION;
-	if (parser->n_words > 0) {
-		const struct word field = rest_of_field(parser, parser->words);
+	if (parser->field) {
+		const struct word field = word_until(parser->field, ";");
 
 		text_printf(parser->why, "field %zu: ", parser->to->n_fields + 1);
 		if (memchr(field.at, '*', field.length)) {
@@ -240,7 +116,67 @@ static int refuse_word(struct parser *parser, const char *before, struct word wo
 
 static int refuse_field(struct parser *parser, const char *before, const char *after)
 {
-	return refuse_word(parser, before, rest_of_field(parser, parser->words), after);
+	return refuse_word(parser, before, word_until(parser->field, ";"), after);
+}
+
+static const bool in_identifier[256] = {
+	['0' ... '9'] = true,
+	['A' ... 'Z'] = true,
+	['_'] = true,
+	['a' ... 'z'] = true,
+};
+
+/* How many of the bytes at `at`, which end in a zero, can be in an identifier. */
+static inline size_t identifier_length(const char *at)
+{
+	const char *end = at;
+
+	while (in_identifier[(uint8_t)*end])
+		end++;
+	return (size_t)(end - at);
+}
+
+static inline bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_identifier(struct word word)
+{
+	for (size_t i = 0; i < word.length; i++)
+		if (!in_identifier[(uint8_t)word.at[i]])
+			return false;
+	return word.length > 0 && !is_digit(*word.at);
+}
+
+bool description_is_name(const char *text, size_t length)
+{
+	return length <= DESCRIPTION_NAME_MAX && is_identifier((struct word){ text, length });
+}
+
+static bool word_is(struct word word, const char *text, size_t length)
+{
+	return word.length == length && memcmp(word.at, text, length) == 0;
+}
+
+static inline bool ends_word(char c)
+{
+	return c == ' ' || c == ';' || c == '\0';
+}
+
+static inline bool is_word_at(const char *at, const char *word, size_t length)
+{
+	return memcmp(at, word, length) == 0 && ends_word(at[length]);
+}
+
+/* Steps over this word, and the blank behind it. */
+static inline bool step_over(const char **at, const char *word, size_t length)
+{
+	if (!is_word_at(*at, word, length))
+		return false;
+	*at += length;
+	*at += **at == ' ';
+	return true;
 }
 
 /* 1 to `maximum`, in decimal digits; otherwise 0. The kernel reads 010 as 8, so no 0 comes first. */
@@ -253,63 +189,52 @@ static uint32_t read_size(struct word word, uint32_t maximum)
 	return (uint32_t)size;
 }
 
-/* The first eight characters of an identifier as a number; unused bytes are 0. The canonical text has room for eight bytes behind each. */
-static inline uint64_t first_characters(struct word word)
+/* The type at `at`, in front of any brackets. */
+static inline const struct type *find_type(const char *at, bool is_unsigned, size_t *ret_length)
 {
-	const size_t n = MIN(word.identifier, sizeof(uint64_t));
-	uint64_t number;
+	const size_t length = identifier_length(at);
+	uint64_t characters;
 
-	memcpy(&number, word.at, sizeof(number));
-	return number & htole64(UINT64_MAX >> 8 * (sizeof(number) - n));
-}
-
-/* The type that a word is, in front of any brackets. */
-static const struct type *find_type(struct word word, bool is_unsigned)
-{
-	uint64_t first;
-
-	if (word.identifier == 0 || word.identifier > sizeof(types->name) ||
-	    (word.identifier < word.length && word.at[word.identifier] != '['))
+	if (length == 0 || length > sizeof(characters) || (!ends_word(at[length]) && at[length] != '['))
 		return NULL;
-	first = first_characters(word);
+	memcpy(&characters, at, sizeof(characters));
+	characters &= htole64(UINT64_MAX >> 8 * (sizeof(characters) - length));
+	*ret_length = length;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (memcmp(&first, types[i].name, sizeof(first)) == 0)
+		if (memcmp(&characters, types[i].name, sizeof(characters)) == 0)
 			return is_unsigned && !types[i].is_word ? NULL : &types[i];
 	return NULL;
 }
 
 /* Whether the field begins with this type, which ends with the field, a space or a bracket. */
-static bool begins_with(struct word field, const char *type, size_t length)
+static bool begins_with(const char *field, const char *type, size_t length)
 {
-	return field.length >= length && memcmp(field.at, type, length) == 0 &&
-	       (field.length == length || field.at[length] == ' ' || field.at[length] == '[');
+	return strncmp(field, type, length) == 0 && (ends_word(field[length]) || field[length] == '[');
 }
 
-/* Refuses the type that begins at `at`, if there is advice for it; otherwise 0. */
-static int refuse_with_advice(struct parser *parser, struct word at)
+/* Refuses the type at `at`, if there is advice for it; otherwise 0. */
+static int refuse_with_advice(struct parser *parser, const char *at)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
-		const char *type = advice[i].types, *end;
+		struct word type = word_until(advice[i].types, ",");
 
-		do {
-			end = strchrnul(type, ',');
-			if (begins_with(at, type, (size_t)(end - type)))
-				return refuse_word(parser, "", word_at(type, (size_t)(end - type)), advice[i].say);
-			type = end + 1;
-		} while (*end != '\0');
+		while (!begins_with(at, type.at, type.length) && type.at[type.length] == ',')
+			type = word_until(type.at + type.length + 1, ",");
+		if (begins_with(at, type.at, type.length))
+			return refuse_word(parser, "", type, advice[i].say);
 	}
 	return 0;
 }
 
-static int refuse_type(struct parser *parser, const struct word *word)
+static int refuse_type(struct parser *parser, const char *at)
 {
-	const struct word rest = rest_of_field(parser, word);
+	const struct word type = word_until(at, " ;");
 
-	if (rest.length == 0)
+	if (type.length == 0)
 		return refuse_field(parser, "", "is not complete; it wants a type and a name: __rel_loc char[] NAME");
-	if (refuse_with_advice(parser, rest) != 0)
+	if (refuse_with_advice(parser, at) != 0)
 		return REFUSAL_BAD_DESCRIPTION;
-	return refuse_word(parser, "", word_until(rest, ' '),
+	return refuse_word(parser, "", type,
 			   "is not a type; use s8 to s64, u8 to u64, int, short, char, char[N], __rel_loc char[], "
 			   "or struct NAME field SIZE");
 }
@@ -322,7 +247,9 @@ static int refuse_array(struct parser *parser)
 
 static int refuse_field_name(struct parser *parser, struct word name, bool is_text)
 {
-	if (name.identifier == name.length || name.at[name.identifier] != '[' || !is_identifier(word_until(name, '[')))
+	const struct word element = word_until(name.at, "[ ;");
+
+	if (element.length == name.length || !is_identifier(element))
 		return refuse_word(
 			parser, "", name,
 			"is not a name; letters, digits and _ make one, no digit first, and ';' ends a field");
@@ -332,14 +259,13 @@ static int refuse_field_name(struct parser *parser, struct word name, bool is_te
 }
 
 /* All fields have different names. */
-static int check_name_is_new(struct parser *parser, struct word name)
+static inline int check_name_is_new(struct parser *parser, struct word name)
 {
 	const struct description *to = parser->to;
-	const uint64_t hash =
-		(first_characters(name) ^ (uint8_t)name.at[name.length - 1]) * UINT64_C(0x9e3779b97f4a7c15);
-	const uint64_t bit = UINT64_C(1) << (hash >> 58);
+	const unsigned first = (uint8_t)name.at[0], last = (uint8_t)name.at[name.length - 1];
+	const uint64_t bit = UINT64_C(1) << ((first ^ last << 1 ^ name.length << 3) & 63);
 
-	if (*name.at == 'c')
+	if (first == 'c')
 		for (size_t i = 0; i < ARRAY_SIZE(common_fields); i++)
 			if (word_is(name, common_fields[i], strlen(common_fields[i])))
 				return refuse_word(parser, "", name,
@@ -351,34 +277,41 @@ static int check_name_is_new(struct parser *parser, struct word name)
 	return 0;
 }
 
-/* struct NAME field SIZE */
-static int read_struct(struct parser *parser, struct field *field, const struct word **ret_name)
+/* NAME field SIZE, behind "struct " */
+static int read_struct(struct parser *parser, const char *at, struct field *field, struct word *ret_name)
 {
-	const struct word tag = parser->words[1], size = parser->words[3];
+	const struct word tag = word_until(at, " ;");
+	struct word name, size;
 
+	at += tag.length;
+	name = word_until(at + (*at == ' '), " ;");
+	at = name.at + name.length;
+	size = word_until(at + (*at == ' '), " ;");
+	parser->at = size.at + size.length;
 	if (tag.length > 0 && !is_identifier(tag))
 		return refuse_word(parser, "", tag, "is not the name of a struct; letters, digits and _ make one");
-	if (parser->n_words != 4)
+	if (size.length == 0 || *parser->at == ' ')
 		return refuse_field(parser, "", "is not complete; a struct is written as struct NAME field SIZE");
 	*field = (struct field){ .kind = FIELD_STRUCT };
-	field->type_length = (size_t)(tag.at + tag.length - parser->words[0].at);
+	field->type_length = (size_t)(tag.at + tag.length - parser->field);
 	field->size = read_size(size, WIRE_PAYLOAD_MAX);
 	if (field->size == 0)
 		return refuse_word(
 			parser, "", size,
 			"is no size for a struct; it has 1 to 4064 bytes, in digits: more no tracer can hold");
-	*ret_name = &parser->words[2];
-	return 0;
+	*ret_name = name;
+	return is_identifier(name) ? 0 : refuse_field_name(parser, name, false);
 }
 
-/* char[N]: `brackets` is the "[N]". */
-static int read_array_size(struct parser *parser, const struct type *type, struct word brackets, uint32_t *ret)
+/* char[N]: the brackets are at `at`, which is moved behind them. */
+static int read_array_size(struct parser *parser, const struct type *type, const char **at, uint32_t *ret)
 {
-	struct word digits = { brackets.at + 1, brackets.length - 2, 0 };
+	const struct word brackets = word_until(*at, " ;"), digits = { *at + 1, brackets.length - 2 };
 
+	*at += brackets.length;
 	if (!type->is_text)
 		return refuse_array(parser);
-	if (brackets.at[brackets.length - 1] != ']')
+	if ((*at)[-1] != ']')
 		return refuse_field(parser, "", "has no ] behind the array's size; write it as char[16] NAME");
 	if (digits.length == 0)
 		return refuse_field(parser, "",
@@ -391,79 +324,92 @@ static int read_array_size(struct parser *parser, const struct type *type, struc
 }
 _Static_assert(DESCRIPTION_ARRAY_MAX == 1024, "the number in the sentence above");
 
-/* Fills in kind and sizes. `brackets`: behind the type, or empty. */
-static int set_type(struct parser *parser, struct field *field, bool is_dynamic, const struct type *type,
-		    struct word brackets)
+/* [__data_loc|__rel_loc] [unsigned] TYPE[N]: fills in kind and sizes, and moves `at` behind it. */
+static inline int read_type(struct parser *parser, struct field *field, const char **at)
 {
+	const bool data = step_over(at, "__data_loc", 10), rel = !data && step_over(at, "__rel_loc", 9);
+	const char *const start = *at;
+	const bool is_unsigned = step_over(at, "unsigned", 8);
+	size_t length;
+	const struct type *type = find_type(*at, is_unsigned, &length);
+
+	if (!type)
+		return refuse_type(parser, start);
+	*at += length;
+	field->is_signed = type->is_signed && !is_unsigned;
 	field->is_text = type->is_text;
-	field->element = is_dynamic ? type->size : 0;
-	if (is_dynamic) {
-		field->size = sizeof(uint32_t); /* with the place of the elements in the payload */
-		return word_is(brackets, "[]", 2)
-			       ? 0
-			       : refuse_field(parser, "", "wants [] behind its type: __rel_loc char[] NAME");
-	}
-	if (brackets.length > 0) {
-		field->kind = FIELD_CHARS;
-		return read_array_size(parser, type, brackets, &field->size);
-	}
-	field->kind = field->is_signed ? FIELD_SIGNED : FIELD_UNSIGNED;
 	field->size = type->size;
+	field->element = 0;
+	field->kind = field->is_signed ? FIELD_SIGNED : FIELD_UNSIGNED;
+	if (data || rel) {
+		field->kind = data ? FIELD_DATA_LOC : FIELD_REL_LOC;
+		field->size = sizeof(uint32_t); /* with the place of the elements in the payload */
+		field->element = type->size;
+		if (!is_word_at(*at, "[]", 2))
+			return refuse_field(parser, "", "wants [] behind its type: __rel_loc char[] NAME");
+		*at += 2;
+		return 0;
+	}
+	if (**at == '[') {
+		field->kind = FIELD_CHARS;
+		return read_array_size(parser, type, at, &field->size);
+	}
 	return 0;
 }
 
-/* [__data_loc|__rel_loc] [unsigned] TYPE[N] NAME */
-static int read_type(struct parser *parser, struct field *field, const struct word **ret_name)
+/* Behind the type there is no name, or something else. */
+static int refuse_rest(struct parser *parser, const char *at, bool is_text)
 {
-	const struct word *word = parser->words;
-	const bool data = word_is(*word, "__data_loc", 10), rel = word_is(*word, "__rel_loc", 9);
-	const struct type *type;
-	bool is_unsigned;
-	int r;
+	const struct word name = word_until(at, " ;");
 
-	field->kind = data ? FIELD_DATA_LOC : FIELD_REL_LOC;
-	word += data || rel;
-	is_unsigned = word_is(*word, "unsigned", 8);
-	type = find_type(word[is_unsigned], is_unsigned);
-	if (!type)
-		return refuse_type(parser, word);
-	word += is_unsigned;
-	field->type_length = (size_t)(word->at + word->length - parser->words[0].at);
-	field->is_signed = type->is_signed && !is_unsigned;
-	r = set_type(parser, field, data || rel, type,
-		     (struct word){ word->at + word->identifier, word->length - word->identifier, 0 });
-	if (r != 0)
-		return r;
-	*ret_name = ++word;
-	if (word->length == 0)
+	if (name.length == 0)
 		return refuse_field(parser, "", "is not complete; it wants a name: TYPE NAME");
-	if (word[1].length == 0)
-		return 0;
-	if (refuse_with_advice(parser, rest_of_field(parser, parser->words)) != 0) /* "short int x" */
+	if (at[name.length] != ' ')
+		return refuse_field_name(parser, name, is_text);
+	if (refuse_with_advice(parser, parser->field) != 0) /* "short int x" */
 		return REFUSAL_BAD_DESCRIPTION;
-	return refuse_word(parser, "", word[1], "is one word too many; a field is TYPE NAME, and ';' ends it");
+	return refuse_word(parser, "", word_until(at + name.length + 1, " ;"),
+			   "is one word too many; a field is TYPE NAME, and ';' ends it");
 }
 
-static int read_field(struct parser *parser)
+/* TYPE NAME */
+static inline int read_plain(struct parser *parser, const char *at, struct field *field, struct word *ret_name)
+{
+	int r = read_type(parser, field, &at);
+
+	if (r != 0)
+		return r;
+	field->type_length = (size_t)(at - parser->field);
+	at += *at == ' ';
+	*ret_name = (struct word){ at, identifier_length(at) };
+	parser->at = at + ret_name->length;
+	if (ret_name->length == 0 || is_digit(*at) || (*parser->at != ';' && *parser->at != '\0'))
+		return refuse_rest(parser, at, field->is_text);
+	return 0;
+}
+
+static inline int read_field(struct parser *parser, const char *at)
 {
 	struct description *to = parser->to;
 	struct field *field = &to->field[to->n_fields];
-	const struct word *name = parser->words;
+	struct word name = { 0 };
 	int r;
 
-	take_words(parser);
-	r = word_is(*name, "struct", 6) ? read_struct(parser, field, &name) : read_type(parser, field, &name);
+	parser->field = at;
+	if (step_over(&at, "struct", 6))
+		r = read_struct(parser, at, field, &name);
+	else
+		r = read_plain(parser, at, field, &name);
 	if (r == 0)
-		r = is_identifier(*name) ? check_name_is_new(parser, *name)
-					 : refuse_field_name(parser, *name, field->is_text);
+		r = check_name_is_new(parser, name);
 	if (r != 0)
 		return r;
 	if (field->size > WIRE_PAYLOAD_MAX - to->size)
-		return refuse_word(parser, "", *name,
+		return refuse_word(parser, "", name,
 				   "makes the record longer than the 4064 bytes that every tracer can hold");
-	field->type = parser->words[0].at;
-	field->name = name->at;
-	field->name_length = name->length;
+	field->type = parser->field;
+	field->name = name.at;
+	field->name_length = name.length;
 	field->offset = to->size;
 	to->size += field->size;
 	to->n_fields++;
@@ -471,65 +417,133 @@ static int read_field(struct parser *parser)
 }
 _Static_assert(WIRE_PAYLOAD_MAX == 4064, "the number in the sentence above");
 
-/* NAME or NAME:FLAG,FLAG. */
-static int read_name(struct parser *parser)
+/* 0: the text is right and in canonical form. */
+static int read_canonical(struct parser *parser)
 {
-	struct word word = move_word(parser->put, parser->from, IDENTIFIER | OTHER | SEMICOLON), name = word;
+	struct description *to = parser->to;
+	const char *at = to->canonical;
+	int r;
 
-	parser->from += word.length;
-	if (name.identifier < word.length)
-		name = word_until(word, ':');
+	to->name_length = identifier_length(at);
+	to->n_fields = 0;
+	to->size = 0;
+	if (to->name_length == 0 || to->name_length > DESCRIPTION_NAME_MAX || is_digit(*at))
+		return REFUSAL_BAD_DESCRIPTION;
+	for (at += to->name_length; *at != '\0'; at = parser->at) {
+		at += to->n_fields > 0;
+		if (*at++ != ' ')
+			return REFUSAL_BAD_DESCRIPTION;
+		r = read_field(parser, at);
+		if (r != 0)
+			return r;
+	}
+	to->length = (size_t)(at - to->canonical);
+	return 0;
+}
+
+/* NAME or NAME:FLAG,FLAG. */
+static int read_name(struct parser *parser, const char **text, struct text *canonical)
+{
+	const struct word name = word_until(*text, " \t:");
+
 	if (name.length > DESCRIPTION_NAME_MAX)
 		return refuse_word(parser, "the name ", name, "is too long; 200 bytes are the most");
 	if (!is_identifier(name))
 		return refuse_word(
 			parser, "", name,
 			"is not the name of an event; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD");
-	parser->to->name_length = name.length;
-	for (size_t at = name.length, length; at < word.length; at += 1 + length) {
-		const struct word flag = word_until(word_at(word.at + at + 1, word.length - at - 1), ',');
+	text_put(canonical, name.at, name.length);
+	*text += name.length;
+	while (**text == ':' || **text == ',') {
+		const struct word flag = word_until(*text + 1, " \t,");
 
 		if (!is_identifier(flag))
 			return refuse_word(parser, "behind the name's ':', ", flag,
 					   "is not a flag; write NAME:FLAG,FLAG, or leave flags out");
-		length = flag.length;
+		*text = flag.at + flag.length;
 	}
-	parser->put = parser->to->canonical + name.length;
 	return 0;
 }
 _Static_assert(DESCRIPTION_NAME_MAX == 200, "the number in the sentence above");
 
-int description_parse(const char *text, size_t length, struct description *ret, struct text *why)
+/* Writes the canonical form of text with a right name: one space between words and behind each ';', no flags, no empty fields. */
+static int make_canonical(struct parser *parser, const char *text)
 {
-	struct parser parser;
+	struct text canonical = text_make(parser->to->canonical, WIRE_DESCRIPTION_MAX + 1);
+	const char *separator = "";
 	int r;
 
+	text += strspn(text, " \t");
+	r = read_name(parser, &text, &canonical);
+	if (r != 0)
+		return r;
+	while (*(text += strspn(text, " \t;")) != '\0') {
+		text_put(&canonical, separator, strlen(separator));
+		separator = ";";
+		while (*text != ';' && *text != '\0') {
+			const struct word word = word_until(text, " \t;");
+
+			text_put(&canonical, " ", 1);
+			text_put(&canonical, word.at, word.length);
+			text = word.at + word.length;
+			text += strspn(text, " \t");
+		}
+	}
+	memset(canonical.buffer + canonical.length, 0, DESCRIPTION_ZEROS);
+	if (!canonical.cut)
+		return 0;
+	text_printf(
+		parser->why,
+		"description is too long with one space between words and behind each ';'; the kernel takes %d bytes",
+		WIRE_DESCRIPTION_MAX);
+	return REFUSAL_BAD_DESCRIPTION;
+}
+
+/* Then every byte can be shown as it is. */
+static int check_bytes(const char *text, size_t length, struct text *why)
+{
+	for (size_t i = 0; i < length; i++) {
+		uint8_t byte = (uint8_t)text[i];
+
+		if ((byte >= ' ' && byte <= '~') || byte == '\t')
+			continue;
+		text_printf(why, "description has the byte 0x%02x at place %zu; only printable ASCII may be in it",
+			    byte, i + 1);
+		return REFUSAL_BAD_DESCRIPTION;
+	}
+	return 0;
+}
+
+int description_parse_canonical(const char *text, size_t length, struct description *ret)
+{
+	struct parser parser = { .to = ret };
+
+	if (length == 0 || length > WIRE_DESCRIPTION_MAX)
+		return REFUSAL_BAD_DESCRIPTION;
+	memcpy(ret->canonical, text, length);
+	memset(ret->canonical + length, 0, DESCRIPTION_ZEROS);
+	return read_canonical(&parser) == 0 && ret->length == length ? 0 : REFUSAL_BAD_DESCRIPTION;
+}
+
+int description_parse(const char *text, size_t length, struct description *ret, struct text *why)
+{
+	struct parser parser = { .to = ret, .why = why };
+	char copy[WIRE_DESCRIPTION_MAX + 1];
+	int r;
+
+	if (description_parse_canonical(text, length, ret) == 0)
+		return 0;
 	if (length > WIRE_DESCRIPTION_MAX) {
 		text_printf(why, "description of %zu bytes is too long; the kernel takes %d", length,
 			    WIRE_DESCRIPTION_MAX);
 		return REFUSAL_BAD_DESCRIPTION;
 	}
+	r = check_bytes(text, length, why);
+	if (r != 0)
+		return r;
 	if (length > 0)
-		memcpy(ret->canonical, text, length);
-	ret->canonical[length] = '\0';
-	ret->n_fields = 0;
-	ret->size = 0;
-	parser.to = ret;
-	parser.length = length;
-	parser.put = ret->canonical;
-	parser.from = skip(parser.put, BLANK);
-	parser.end = parser.put + length;
-	parser.why = why;
-	parser.n_words = 0;
-	parser.names = 0;
-
-	r = read_name(&parser);
-	/* Empty fields are none, as for the kernel. */
-	while (r == 0 && kind_of(*(parser.from = skip(parser.from, BLANK | SEMICOLON))) != 0)
-		r = read_field(&parser);
-	if (r == 0)
-		r = check_text(&parser);
-	*parser.put = '\0';
-	ret->length = (size_t)(parser.put - ret->canonical);
-	return r;
+		memcpy(copy, text, length);
+	copy[length] = '\0';
+	r = make_canonical(&parser, copy);
+	return r != 0 ? r : read_canonical(&parser);
 }

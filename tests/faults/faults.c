@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -140,7 +141,7 @@
 	_(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), -1)
 /* Functions with a body of their own below. */
 #define OTHERS(_) \
-	_(calloc) _(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read) _(realloc) \
+	_(calloc) _(clone) _(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read) _(realloc) \
 	_(syscall) _(write)
 /* clang-format on */
 
@@ -311,6 +312,11 @@ PUBLIC void *mmap64(void *at, size_t size, int protection, int flags, int fd, of
 PUBLIC int fcntl(int fd, int command, ...)
 {
 	return FAILS(fcntl) ? -1 : REAL(fcntl)(fd, command, NEXT_ARGUMENT(command));
+}
+
+PUBLIC int clone(int (*run)(void *), void *stack, int flags, void *data, ...)
+{
+	return FAILS(clone) ? -1 : REAL(clone)(run, stack, flags, data);
 }
 
 PUBLIC int ioctl(int fd, unsigned long request, ...)
