@@ -18,6 +18,7 @@
 
 #include "daemon/admin/listing.h"
 #include "daemon/admin/numbers.h"
+#include "daemon/connection/inflight.h"
 #include "daemon/daemon.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
@@ -122,8 +123,9 @@ static bool metrics_next_of_tenants(struct metrics_walk *walk, const struct fami
 	return true;
 }
 
-void metrics_begin(struct metrics_walk *walk, const struct daemon *daemon)
+void metrics_begin(struct metrics_walk *walk, struct daemon *daemon)
 {
+	inflight_look(&daemon->connections);
 	*walk = (struct metrics_walk){ .youngest = daemon->registry.last_tenant };
 }
 

@@ -20,7 +20,7 @@ struct metrics_walk {
 	bool ended;
 };
 
-void metrics_begin(struct metrics_walk *, const struct daemon *);
+void metrics_begin(struct metrics_walk *, struct daemon *);
 /* Writes the next lines, METRICS_PIECE_MAX bytes at most. False: there are no more. */
 bool metrics_next(struct metrics_walk *, struct daemon *, struct text *);
 

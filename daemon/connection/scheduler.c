@@ -83,7 +83,7 @@ void scheduler_remove(struct client *client)
 }
 
 /* Seconds until the tenant may make another request; 0: now. */
-static double wait_of(const struct connections *connections, const struct tenant *tenant, double now)
+static double wait_of(struct connections *connections, const struct tenant *tenant, double now)
 {
 	double wait = level_wait(tenant->level, now);
 

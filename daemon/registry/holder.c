@@ -21,7 +21,6 @@ void holder_enter(const struct holder *holder)
 	if (!holder->tenant)
 		return;
 	entry.tenant = holder->tenant->number;
-	string_copy(entry.comm, sizeof(entry.comm), holder->comm);
 	ledger_enter(holder->registry->ledger, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry));
 }
 
