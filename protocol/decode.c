@@ -124,6 +124,12 @@ int decode_strings(struct cursor body, struct strings *ret)
 	return decode_texts(body, sizeof(struct wire_string), ret);
 }
 
+/* decode_texts() has checked it. */
+static const char *take_checked_text(struct cursor *cursor, size_t length)
+{
+	return cursor_take(cursor, length + padding(length));
+}
+
 bool strings_next(struct strings *strings, struct string_item *ret)
 {
 	struct wire_string head;
@@ -135,7 +141,7 @@ bool strings_next(struct strings *strings, struct string_item *ret)
 	*ret = (struct string_item){
 		.flags = head.flags,
 		.length = head.length,
-		.text = take_padded_text(&strings->items, head.length),
+		.text = take_checked_text(&strings->items, head.length),
 	};
 	return true;
 }
@@ -164,7 +170,7 @@ bool answers_next(struct answers *answers, struct answer *ret)
 		.stream = head.stream,
 		.index = head.index,
 		.length = head.length,
-		.text = take_padded_text(&answers->items, head.length),
+		.text = take_checked_text(&answers->items, head.length),
 	};
 	return true;
 }

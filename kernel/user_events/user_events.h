@@ -13,6 +13,7 @@
 #include "kernel/kernel.h"
 #include "kernel/page_file.h"
 #include "kernel/user_events/left_behind.h"
+#include "kernel/user_events/spawner.h"
 #include "protocol/base/table.h"
 
 struct event_page;
@@ -188,6 +189,7 @@ struct user_events {
 	struct unwanted_list unwanted;
 	struct left_behind left_behind; /* before Linux 6.4 */
 	bool ending;			/* programs keep their events */
+	struct spawner spawner;
 	struct enabler_list enablers;
 	struct enabler_process *filling; /* got the last enabler; or NULL */
 	unsigned under_way;		 /* placements that are not finished */
