@@ -228,19 +228,19 @@ static int carry_out(struct user_events *user_events, struct job *job, struct ke
 	};
 	struct target target;
 
-	if (call->op != KERNEL_REGISTER && call->op != KERNEL_ADOPT) {
-		/* The keeper carries out deposits itself. */
-		if (call->op >= KERNEL_OP_MAX_ || !handlers[call->op].handle)
-			return KERNEL_E_UNSUPPORTED;
-		if (!handlers[call->op].at_once) {
-			placements_send(user_events, job);
-			placements_finish(user_events);
-		}
+	if (call->op == KERNEL_REGISTER || call->op == KERNEL_ADOPT) {
+		NUMBER_FIND(by_number, user_events->streams, call->stream, target.stream);
+		return target.stream ? on_register(user_events, job, target.stream, call) : KERNEL_E_NO_SUCH;
+	}
+	/* The keeper carries out deposits itself. */
+	if (call->op >= KERNEL_OP_MAX_ || !handlers[call->op].handle)
+		return KERNEL_E_UNSUPPORTED;
+	if (!handlers[call->op].at_once) {
+		placements_send(user_events, job);
+		placements_finish(user_events);
 	}
 	NUMBER_FIND(by_number, user_events->pages, call->page, target.page);
 	NUMBER_FIND(by_number, user_events->streams, call->stream, target.stream);
-	if (call->op == KERNEL_REGISTER || call->op == KERNEL_ADOPT)
-		return target.stream ? on_register(user_events, job, target.stream, call) : KERNEL_E_NO_SUCH;
 	if ((handlers[call->op].needs_page && !target.page) || (handlers[call->op].needs_stream && !target.stream))
 		return KERNEL_E_NO_SUCH;
 	return handlers[call->op].handle(user_events, call, &target);
