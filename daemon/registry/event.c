@@ -89,12 +89,12 @@ static int event_new(struct registry *registry, const struct description *descri
 
 	if (!event)
 		return -ENOMEM;
-	*event = (struct event){
-		.number = registry->last_event + 1,
-		.flags = flags & REGISTER_MULTI_FORMAT,
-		.name_length = (uint16_t)description->name_length,
-		.length = (uint16_t)length,
-	};
+	event->number = registry->last_event + 1;
+	event->flags = flags & REGISTER_MULTI_FORMAT;
+	event->name_length = (uint16_t)description->name_length;
+	event->length = (uint16_t)length;
+	event->first.tenant = NULL;
+	LIST_INIT(&event->grants);
 	memcpy(event->description, description->canonical, length + 1);
 	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, registry->events, event->description, key.length, key.hash, event);
 	if (!table_added()) {
