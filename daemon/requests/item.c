@@ -111,20 +111,6 @@ static struct reference *register_find_shared(struct holder *holder, const struc
 	return NULL;
 }
 
-/* Where they don't, a client has few streams. */
-static struct reference *register_find_own(const struct holder *holder, const struct grant *grant)
-{
-	struct reference *reference = NULL;
-	const struct share *share;
-
-	LIST_FOREACH(share, &holder->shares, in_client) {
-		reference = reference_find(share->stream, grant);
-		if (reference)
-			break;
-	}
-	return reference;
-}
-
 /* The client may have it already, on another stream. */
 static void item_lease(struct registration *registration, struct holder *holder, struct item *item,
 		       struct reference *reference)
@@ -142,16 +128,22 @@ static void item_lease(struct registration *registration, struct holder *holder,
 /* Already on a stream that the client has, or may have. NULL: the kernel has to be asked. */
 static struct reference *register_find_reference(struct holder *holder, const struct item *item)
 {
-	const struct grant *grant = item->grant;
-	struct reference *leased = lease_by_bit(holder, grant->bit);
+	struct reference *reference = lease_by_bit(holder, item->grant->bit);
+	const struct share *share;
 
 	/* For a persistent event the kernel is asked each time. */
-	if (LIST_EMPTY(&grant->registered) || item->flags & REGISTER_PERSIST)
+	if (LIST_EMPTY(&item->grant->registered) || item->flags & REGISTER_PERSIST)
 		return NULL;
-	if (leased && !leased->release)
-		return leased;
-	return rules_share_streams(holder->tenant) ? register_find_shared(holder, grant)
-						   : register_find_own(holder, grant);
+	if (reference && !reference->release)
+		return reference;
+	if (rules_share_streams(holder->tenant))
+		return register_find_shared(holder, item->grant);
+	reference = NULL;
+	/* A client with files of its own has few. */
+	LIST_FOREACH(share, &holder->shares, in_client)
+		if (!reference)
+			reference = reference_find(share->stream, item->grant);
+	return reference;
 }
 
 /* The stream on which to register: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
