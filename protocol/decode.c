@@ -32,13 +32,17 @@ static const char *take_text(struct cursor *cursor, size_t length)
 	return text;
 }
 
+/* With zeros behind it, to a multiple of four. */
 static const char *take_padded_text(struct cursor *cursor, size_t length)
 {
-	static const uint8_t zeros[4];
-	const char *text = take_text(cursor, length);
-	const uint8_t *padded = cursor_take(cursor, padding(length));
+	const size_t zeros = padding(length);
+	const char *text = cursor_take(cursor, length + zeros);
+	uint32_t last;
 
-	if (padded && memcmp(padded, zeros, padding(length)) != 0)
+	if (!text || length == 0)
+		return text;
+	memcpy(&last, text + length + zeros - sizeof(last), sizeof(last));
+	if (memchr(text, '\0', length) || (zeros > 0 && le32toh(last) >> 8 * (sizeof(last) - zeros) != 0))
 		cursor->failed = true;
 	return text;
 }

@@ -290,19 +290,6 @@ static bool declared_has(const struct declared *declared, const struct section *
 	       (grant->persistent || !wanted->values[POLICY_PERSIST].number || !can_persist(declared));
 }
 
-static bool declared_is_up_to_date(const struct registry *registry)
-{
-	const struct declared *declared = registry->declared;
-	const struct sections *events = &registry->policy->events;
-
-	if (!declared || declared->n != events->n)
-		return !declared && events->n == 0;
-	for (size_t i = 0; i < events->n; i++)
-		if (!declared_has(declared, events->at[i]))
-			return false;
-	return true;
-}
-
 /* NULL: no memory. */
 static struct declared *declared_make(struct registry *registry)
 {
@@ -331,10 +318,16 @@ static struct declared *declared_make(struct registry *registry)
 
 void declared_adopt(struct registry *registry)
 {
-	struct declared *declared;
+	const struct sections *events = &registry->policy->events;
+	struct declared *declared = registry->declared;
+	size_t n = 0;
 
 	/* It looks again when the kernel has answered. */
-	if (registry->declaring || declared_is_up_to_date(registry))
+	if (registry->declaring)
+		return;
+	while (declared && n < events->n && declared_has(declared, events->at[n]))
+		n++;
+	if (n == events->n && (!declared || declared->n == n))
 		return;
 	declared = declared_make(registry);
 	if (!declared) {
