@@ -90,16 +90,13 @@ static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int eve
 	struct daemon *daemon = container_of(w, struct daemon, w_turn);
 
 	clients_take_requests(&daemon->connections);
-	/*
-	 * A client that leaves may leave records, and may turn events off; and sending that to others may show that they have
-	 * left, too.
-	 */
-	do {
-		clients_sweep(&daemon->connections);
-		tails_continue(daemon);
-		clients_flush_changes(&daemon->connections);
-	} while (!TAILQ_EMPTY(&daemon->connections.leaving));
-	deposit_tidy(&daemon->connections);
+	/* First: a client that leaves may leave records, and may turn events off. */
+	clients_sweep(&daemon->connections);
+	streams_end(&daemon->registry);
+	tails_continue(daemon);
+	clients_flush_changes(&daemon->connections);
+	deposit_check(&daemon->connections);
+	clients_stay_awake(&daemon->connections);
 	if (daemon->registry.kernel->stalled && !ev_is_active(&daemon->w_stalled)) {
 		ev_timer_set(&daemon->w_stalled, LATER_INTERVAL, 0.);
 		ev_timer_start(daemon->loop, &daemon->w_stalled);
@@ -129,8 +126,9 @@ static void make_status(void *data, char *ret, size_t size)
 		 reload_note(daemon)[0] ? "; the policy files have errors, an older policy is in force" : "");
 }
 
-static void start_watchers(struct daemon *daemon)
+static int start_watchers(struct daemon *daemon)
 {
+	daemon->started = clock_now();
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->registry.kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 	succession_init(daemon);
@@ -150,6 +148,7 @@ static void start_watchers(struct daemon *daemon)
 	ev_signal_init(&daemon->w_interrupt, daemon_on_signal, SIGINT);
 	ev_signal_start(daemon->loop, &daemon->w_interrupt);
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
+	return inflight_init(&daemon->connections);
 }
 
 static void stop_watchers(struct daemon *daemon)
@@ -159,7 +158,6 @@ static void stop_watchers(struct daemon *daemon)
 	ev_signal_stop(daemon->loop, &daemon->w_terminate);
 	ev_signal_stop(daemon->loop, &daemon->w_hangup);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
-	scheduler_deinit(&daemon->connections);
 	deadlines_deinit(&daemon->connections);
 	deposits_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
@@ -254,10 +252,10 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	registry->tenant_is_process = options->tenant_is_process;
 	registry->allow_persist = options->allow_persist;
 	TAILQ_INIT(&registry->lingering);
+	TAILQ_INIT(&registry->ending);
 	TAILQ_INIT(&registry->looks);
 	TAILQ_INIT(&registry->settling);
 	LIST_INIT(&registry->unwatched);
-	LIST_INIT(&registry->persistent);
 	machine_init(&registry->machine, 0);
 	machine_init(&registry->files, 0);
 }
@@ -321,11 +319,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		r = backend_open(daemon);
 	if (r == 0)
 		r = reload_check_capacity(daemon);
-	if (r == 0) {
-		daemon->started = clock_now();
-		start_watchers(daemon);
-		r = inflight_init(&daemon->connections);
-	}
+	if (r == 0)
+		r = start_watchers(daemon);
 	if (r == 0)
 		r = restore(daemon);
 	if (r == 0)
@@ -384,12 +379,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	declared_deinit(&daemon->registry);
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);
-	while (!LIST_EMPTY(&daemon->registry.persistent)) {
-		struct grant *grant = LIST_FIRST(&daemon->registry.persistent);
-
-		LIST_REMOVE(grant, persists);
-		grant_unref(grant);
-	}
+	grants_end(&daemon->registry);
 	inflight_deinit(&daemon->connections);
 	if (daemon->registry.kernel)
 		stop_watchers(daemon);

@@ -23,7 +23,7 @@ bool is_pattern(const char *text)
 /* `foreign`: the pattern matches a foreign event that the command leaves alone. */
 static void explain_missing(const struct tracing *tracing, const struct suggestions *suggestions, bool foreign)
 {
-	struct shown shown = ctl_shown(suggestions->wanted);
+	struct excerpt shown = excerpt_of(suggestions->wanted);
 
 	if (foreign && tracing->foreign == FOREIGN_BY_NAME) {
 		ctl_error("'%s' matches foreign events only, made without the daemon. Give the full name of each.",

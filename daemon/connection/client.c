@@ -23,13 +23,11 @@
 #include "daemon/connection/deadlines.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/connection/inflight.h"
-#include "daemon/connection/parking.h"
 #include "daemon/connection/scheduler.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/refusals.h"
@@ -68,8 +66,6 @@ static void client_read_request(struct client *client)
 	struct connections *connections = client->connections;
 	struct tenant *tenant = client->holder.tenant;
 	void (*resume)(struct client_task *);
-	/* No other client sends HELLO for it, and without a deposit no other daemon looks for it. */
-	bool peeks = tenant && (client->holder.greeted || client->deposited);
 	bool goes_on = client_goes_on(client);
 	struct transport_from from;
 	ssize_t size;
@@ -90,8 +86,9 @@ static void client_read_request(struct client *client)
 	}
 	if (!tenant)
 		inflight_look(connections);
-	size = (peeks ? transport_peek : transport_receive)(client->fd, connections->request,
-							    sizeof(connections->request), &from);
+	client->in_socket = client->deposited;
+	size = (client->in_socket ? transport_peek : transport_receive)(client->fd, connections->request,
+									sizeof(connections->request), &from);
 	if (size == -EAGAIN)
 		return;
 	if (size == -EPROTO)
@@ -103,19 +100,13 @@ static void client_read_request(struct client *client)
 		client_close(client);
 	if (client->life != LIFE_OPEN)
 		return;
-	if (tenant && !client->asks_again)
+	if (tenant)
 		scheduler_charge(tenant);
-	client->asks_again = false;
 	client->asks = tenant;
-	client->in_socket = peeks;
 	connections->call->dispatch(client, connections->request, (size_t)size, &from);
-	if (client->life >= LIFE_CLOSING || client->parking)
-		return;
 	/* The request has no answer. */
-	if (!client->task && !client->waiting)
+	if (!client->task && !client->waiting && client->life < LIFE_CLOSING)
 		client_end_request(client);
-	else if (!client->deposited)
-		client_drop_request(client);
 }
 
 void client_take_request(struct client *client)
@@ -137,8 +128,12 @@ void clients_take_requests(struct connections *connections)
 	} while (client && clock_now() < end);
 	if (connections->n_unasked > UNASKED_MAX)
 		inflight_look(connections);
-	/* Without the idle watcher nothing would wake the loop: the fds of queued clients are not watched. */
-	if (TAILQ_EMPTY(&connections->runnable))
+}
+
+void clients_stay_awake(struct connections *connections)
+{
+	if (TAILQ_EMPTY(&connections->runnable) && TAILQ_EMPTY(&connections->leaving) &&
+	    TAILQ_EMPTY(&connections->registry->ending))
 		ev_idle_stop(connections->loop, &connections->w_busy);
 	else
 		ev_idle_start(connections->loop, &connections->w_busy);
@@ -225,7 +220,6 @@ int client_new(struct connections *connections, int fd, enum client_socket socke
 	string_copy(client->holder.comm, sizeof(client->holder.comm), peer->comm);
 	if (tenant) {
 		client->holder.number = ++connections->registry->last_number;
-		client->holder.lease_number = ++connections->registry->last_number;
 		deposit_soon(client);
 		/* It may have sent its request already. */
 		if (tenant->turn != TURN_DELAYED)
@@ -243,7 +237,6 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 	if (!client)
 		return -ENOMEM;
 	client->holder.number = number;
-	client->holder.lease_number = entry->holder;
 	client_identify(&client->holder, entry->pid, entry->uid, entry->real_uid, entry->may_be_root);
 	client->holder.greeted = entry->greeted;
 	client->repeats = entry->greeted;
@@ -260,7 +253,6 @@ static void client_expect_nothing(struct client *client)
 	ev_io_stop(client->connections->loop, &client->w_io);
 	deadline_clear(client);
 	scheduler_remove(client);
-	parking_remove(client);
 	client_send_later(client, false);
 }
 
@@ -276,11 +268,7 @@ void client_close(struct client *client)
 /* All that it holds, but its place among its tenant's connections. */
 static void client_release_all(struct client *client)
 {
-	struct lease *lease, *next;
-
-	HASH_ITER(by_bit, client->holder.leases, lease, next)
-		lease_drop(lease);
-	bundle_leave(&client->holder);
+	leases_drop(&client->holder, UINT_MAX);
 	while (!LIST_EMPTY(&client->holder.shares))
 		share_free(LIST_FIRST(&client->holder.shares));
 	if (client->holder.watching)
@@ -343,25 +331,45 @@ void client_has_read(struct client *client)
 	connections->call->fd_freed(connections);
 }
 
+/* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
+static void client_end(struct client *client)
+{
+	client_stop(client);
+	shutdown(client->fd, SHUT_RDWR);
+	client_release_all(client);
+	holder_enter(&client->holder);
+	inflight_await(client);
+	client->life = LIFE_ENDED;
+	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
+}
+
+/* The connection ends before its leases, which may be many: the rest is dropped in later turns. */
+static void client_begin_end(struct client *client, unsigned releases)
+{
+	client_stop(client);
+	if (client->holder.watching)
+		pages_watch(&client->holder, false);
+	shutdown(client->fd, SHUT_RDWR);
+	leases_drop(&client->holder, releases);
+}
+
 void clients_sweep(struct connections *connections)
 {
+	unsigned left = RELEASES_MAX;
+	struct client *client;
+
 	if (TAILQ_EMPTY(&connections->leaving))
 		return;
-	while (!TAILQ_EMPTY(&connections->leaving)) {
-		struct client *client = TAILQ_FIRST(&connections->leaving);
+	while (left > 0 && (client = TAILQ_FIRST(&connections->leaving))) {
+		unsigned n = client->holder.leases.n + RELEASES_OF_CLIENT;
 
-		if (!inflight_remains(client)) {
+		if (n > left)
+			client_begin_end(client, left);
+		else if (inflight_remains(client))
+			client_end(client);
+		else
 			client_free(client);
-			continue;
-		}
-		/* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
-		client_stop(client);
-		shutdown(client->fd, SHUT_RDWR);
-		client_release_all(client);
-		holder_enter(&client->holder);
-		inflight_await(client);
-		client->life = LIFE_ENDED;
-		TAILQ_REMOVE(&connections->leaving, client, leaves);
+		left -= MIN(n, left);
 	}
 	connections->call->fd_freed(connections);
 }

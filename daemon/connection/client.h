@@ -23,6 +23,8 @@ void client_take_request(struct client *);
 void clients_take_requests(struct connections *);
 /* Frees all that are marked. */
 void clients_sweep(struct connections *);
+/* Before the loop waits: it must not, while clients wait for their turn, or something is still to be freed. */
+void clients_stay_awake(struct connections *);
 /* Frees it at once; at the daemon's end. */
 void client_free(struct client *);
 

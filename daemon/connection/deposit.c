@@ -77,14 +77,11 @@ void deposit_end(struct connections *connections)
 	connections->registry->ledger = ledger_free(connections->registry->ledger);
 }
 
-void deposit_tidy(struct connections *connections)
+void deposit_check(struct connections *connections)
 {
 	struct registry *registry = connections->registry;
 	struct client *client;
 
-	/* Nothing else might wake the loop for the rest of the ledger. */
-	if (ledger_tidy(registry->ledger))
-		ev_idle_start(connections->loop, &connections->w_busy);
 	if (!registry->ledger || registry->ledger->failed == 0)
 		return;
 	/* Discard the whole ledger: an incomplete one would restore the wrong state. */

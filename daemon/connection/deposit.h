@@ -15,8 +15,8 @@ void deposits_deinit(struct connections *);
 int deposit_begin(struct connections *);
 /* The next daemon continues with the ledger as it is: nothing more is entered, struck or withdrawn. */
 void deposit_end(struct connections *);
-/* Now and then: the ledger is kept short, and given up where it can't be kept. */
-void deposit_tidy(struct connections *);
+/* At the end of a turn: gives the ledger up if it could not be written. */
+void deposit_check(struct connections *);
 
 /* Deposits everything, for a new keeper. */
 void deposit_all(struct connections *);

@@ -41,6 +41,28 @@ static bool has_read_all(const struct client *client)
 	return ioctl(client->fd, SIOCOUTQ, &bytes) < 0 || bytes < QUEUE_EMPTY;
 }
 
+/* EPOLLHUP is always reported. False: there is no room for it. */
+static bool inflight_watch(const struct client *client, uint32_t events)
+{
+	struct epoll_event event = { .events = events | EPOLLET, .data.ptr = (void *)(uintptr_t)client };
+	int op = client->reading_awaited || client->hangup_watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+
+	return epoll_ctl(client->connections->w_in_flight.fd, op, client->fd, &event) == 0;
+}
+
+/* Unless there is another reason to watch it. The keeper's copy would keep it in the epoll instance. */
+static void inflight_unwatch(const struct client *client)
+{
+	if (!client->reading_awaited && !client->hangup_watched)
+		epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
+}
+
+/* Where there is no room for it, the hangup is noticed when it is the client's turn. A second call reports a past hangup, too. */
+void inflight_watch_hangup(struct client *client)
+{
+	client->hangup_watched |= inflight_watch(client, client->reading_awaited ? EPOLLOUT : 0);
+}
+
 void inflight_add(struct client *client, size_t n)
 {
 	struct connections *connections = client->connections;
@@ -68,12 +90,12 @@ void inflight_undo(struct client *client, size_t n)
 	client->files_unread = false;
 	if (client->stall == STALL_UNREAD)
 		client->stall = STALL_NONE;
-	if (!client->reading_awaited)
+	if (!client->reading_awaited) {
 		TAILQ_REMOVE(&client->connections->unasked, client, in_unasked);
-	/* Before the connection is closed: the keeper's copy would keep it in the epoll instance. */
-	else
-		epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
+		return;
+	}
 	client->reading_awaited = false;
+	inflight_unwatch(client);
 }
 
 void inflight_restore(struct client *client)
@@ -84,11 +106,9 @@ void inflight_restore(struct client *client)
 
 bool inflight_await(struct client *client)
 {
-	struct epoll_event event = { .events = EPOLLOUT | EPOLLET, .data.ptr = client };
-
 	if (client->reading_awaited)
 		return true;
-	if (epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_ADD, client->fd, &event) < 0)
+	if (!inflight_watch(client, EPOLLOUT))
 		return false;
 	TAILQ_REMOVE(&client->connections->unasked, client, in_unasked);
 	client->reading_awaited = true;
@@ -97,13 +117,17 @@ bool inflight_await(struct client *client)
 
 void inflight_forget(struct client *client)
 {
+	if (client->hangup_watched) {
+		client->hangup_watched = false;
+		inflight_unwatch(client);
+	}
 	inflight_undo(client, client->in_flight);
 }
 
 bool inflight_remains(struct client *client)
 {
 	if (client->in_flight > 0 && has_read_all(client))
-		inflight_forget(client);
+		inflight_undo(client, client->in_flight);
 	return client->in_flight > 0;
 }
 
@@ -156,7 +180,9 @@ static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 	for (int i = 0; i < n; i++) {
 		struct client *client = ready[i].data.ptr;
 
-		if (!inflight_remains(client))
+		if (client->stall == STALL_RATE && ready[i].events & EPOLLHUP)
+			client_close(client);
+		else if (!inflight_remains(client))
 			client_has_read(client);
 		else if (ready[i].events & EPOLLHUP)
 			client_close(client);

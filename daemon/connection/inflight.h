@@ -27,6 +27,8 @@ bool inflight_remains(struct client *);
 
 /* client_has_read() will be called when the client has read. False: it can't be waited for. */
 bool inflight_await(struct client *);
+/* A client whose fd the loop does not watch waits in a queue: if it hangs up there, it is closed. */
+void inflight_watch_hangup(struct client *);
 /* Asks the kernel about all clients that may have read, so that the numbers of fds in flight are right. May free clients that have left. */
 void inflight_look(struct connections *);
 

@@ -83,7 +83,7 @@ static bool listener_has_room(struct listener *listener, int fd, struct tenant *
 		text_printf(&text, "this tenant has %u of %u connections (", tenant->connections,
 			    tenant->rules.max_connections);
 		policy_limit_text(policy_tenant_limit_key(rules, POLICY_MAX_CONNECTIONS),
-				  policy_tenant_limit(rules->policy, rules, POLICY_MAX_CONNECTIONS), &text);
+				  policy_tenant_limit(rules, POLICY_MAX_CONNECTIONS), &text);
 		text_printf(&text, ")");
 	} else if (crowded) {
 		text_printf(&text, "all in the cgroup ");

@@ -17,8 +17,10 @@ enum entry_kind {
 	ENTRY_GRANT,	  /* number */
 	ENTRY_REFERENCE,  /* stream, grant */
 	ENTRY_CLIENT,	  /* number */
-	ENTRY_LEASE,	  /* holder, grant */
+	ENTRY_LEASE,	  /* holder, grant; of older daemons */
 	ENTRY_SHARE,	  /* client, stream: it has the file */
+	ENTRY_ASKED,	  /* stream, grant: the kernel was asked for the reference and has not answered */
+	ENTRY_LEASES,	  /* client, stream: a bit for each index on the stream */
 };
 
 /* The path follows. */
@@ -42,7 +44,8 @@ struct entry_grant {
 	uint16_t persistent;
 };
 
-enum { ENTRY_ASKED = UINT32_MAX /* instead of an index: the kernel was asked and has not answered */ };
+/* Version 1 of the ledger has this index in place of an ENTRY_ASKED. */
+enum { ENTRY_INDEX_ASKED = UINT32_MAX };
 
 struct entry_reference {
 	uint32_t index;
@@ -54,8 +57,8 @@ struct entry_client {
 	int32_t pid;
 	uint32_t uid;
 	uint32_t real_uid;
-	uint64_t holder; /* of its leases */
-	uint64_t bundle; /* the holder of the leases of its bundle; 0: none */
+	uint64_t holder; /* of older daemons: of its leases */
+	uint64_t bundle; /* … and of leases that are this client's, too; 0: none */
 	uint16_t greeted;
 	uint16_t watching;
 	uint32_t may_be_root;

@@ -3,59 +3,131 @@
 #include "daemon/ledger/ledger.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "protocol/base/array.h"
+
 /*
- * The writer may be killed between two instructions, so an entry counts once its size is written, which is last. The reader
- * trusts nothing: an incomplete or damaged entry ends the file.
+ * The file is divided into blocks, and each block into slots of one size. A struck slot is used again by the next entry of that size,
+ * so the file is never rewritten; a block without entries becomes a hole.
+ *
+ * The daemon may be killed between two instructions. A slot counts while its kind is not 0: that is written after everything else,
+ * and cleared before anything else. An entry that takes the place of an earlier one gets a slot of its own; a reader that finds both
+ * takes either, since the thing was just changing from one state to the other, and nobody was told of it.
  */
 
-enum { FIRST_BYTES = 64 << 10 };
+enum {
+	UNIT = sizeof(uint64_t), /* of places: a slot begins at a multiple of it */
+	MARKS_MIN = 4,		 /* words */
+};
 
 static const char magic[8] = "userevdL";
 
-static size_t size_with(size_t data)
+struct ledger_block {
+	size_t at;	/* in the file */
+	unsigned size;	/* the index of its slots' size */
+	unsigned n;	/* entries */
+	uint32_t slot;	/* bytes of a slot */
+	uint32_t fresh; /* the first slot that was never used, from the block's beginning */
+	uint64_t free;	/* the place of a free slot before that, which has the place of another in `a`; 0: none */
+	LIST_ENTRY(ledger_block) entry; /* while it has room */
+};
+
+static struct ledger_entry *entry_at(const struct ledger *ledger, uint64_t place)
 {
-	return sizeof(struct ledger_entry) + (data + 7) / 8 * 8;
+	return (void *)(ledger->memory + place * UNIT);
 }
 
-/* Not secret: it detects torn entries, not forged ones. */
-uint32_t ledger_check(const struct ledger_entry *entry)
+/* --- blocks --- */
+
+static bool block_has_room(const struct ledger_block *block)
 {
-	size_t size = size_with(entry->data_size);
-	const uint8_t *at = (const uint8_t *)&entry->kind, *end = (const uint8_t *)entry + size;
-	uint64_t sum = size;
-
-	for (; at < end; at += sizeof(uint64_t)) {
-		uint64_t word;
-
-		memcpy(&word, at, sizeof(word));
-		sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-		sum ^= sum >> 29;
-	}
-	return (uint32_t)(sum ^ sum >> 32);
+	return block->free || block->fresh + block->slot <= LEDGER_BLOCK;
 }
 
-/* The end is always an entry without a size. */
-int ledger_make_room(struct ledger *ledger, size_t end)
+static int ledger_grow(struct ledger *ledger)
 {
-	size_t size = ledger->size;
+	size_t size = MAX(ledger->size * 2, (size_t)LEDGER_BLOCK * 4);
 	void *memory;
 
-	while (size < end + sizeof(struct ledger_entry))
-		size *= 2;
-	if (size == ledger->size)
-		return 0;
+	if (size / UNIT > UINT32_MAX)
+		return -EFBIG;
 	if (ftruncate(ledger->fd, (off_t)size) < 0)
 		return -errno;
-	memory = mremap(ledger->memory, ledger->size, size, MREMAP_MAYMOVE);
+	memory = ledger->memory ? mremap(ledger->memory, ledger->size, size, MREMAP_MAYMOVE)
+				: mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ledger->fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
 	ledger->memory = memory;
 	ledger->size = size;
 	return 0;
 }
+
+/* At the end of the file. NULL: the ledger has failed. */
+static struct ledger_block *block_add(struct ledger *ledger)
+{
+	struct ledger_block **blocks = array_grow(ledger->blocks, ledger->n_blocks, sizeof(struct ledger_block *));
+	struct ledger_block *block = calloc(1, sizeof(*block));
+
+	ledger->failed = blocks && block ? 0 : -ENOMEM;
+	ledger->blocks = blocks ? blocks : ledger->blocks;
+	if (ledger->failed == 0 && (ledger->n_blocks + 1) * LEDGER_BLOCK > ledger->size)
+		ledger->failed = ledger_grow(ledger);
+	if (ledger->failed < 0) {
+		free(block);
+		return NULL;
+	}
+	block->at = ledger->n_blocks * LEDGER_BLOCK;
+	blocks[ledger->n_blocks++] = block;
+	return block;
+}
+
+/* A block with room for an entry of so many bytes. NULL: the ledger has failed. */
+static struct ledger_block *block_find(struct ledger *ledger, size_t bytes)
+{
+	struct ledger_block *block;
+	uint32_t slot = sizeof(struct ledger_entry);
+	unsigned size = 0;
+
+	for (; slot < bytes; slot += slot < 128 ? 16 : slot)
+		size++;
+	if (!LIST_EMPTY(&ledger->room[size]))
+		return LIST_FIRST(&ledger->room[size]);
+	block = LIST_FIRST(&ledger->holes);
+	if (block)
+		LIST_REMOVE(block, entry);
+	else
+		block = block_add(ledger);
+	if (!block)
+		return NULL;
+	block->size = size;
+	block->slot = slot;
+	/* The header is before the first slot. */
+	block->fresh = block->at == 0 ? sizeof(struct ledger_entry) : 0;
+	block->free = 0;
+	LIST_INSERT_HEAD(&ledger->room[size], block, entry);
+	return block;
+}
+
+/* The last block with room for its size stays: the next entry needs it. */
+static void block_tidy(struct ledger *ledger, struct ledger_block *block)
+{
+	const off_t at = (off_t)block->at;
+
+	if (block->n > 0 || block->at == 0 ||
+	    (LIST_FIRST(&ledger->room[block->size]) == block && !LIST_NEXT(block, entry)))
+		return;
+	if (fallocate(ledger->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, LEDGER_BLOCK) < 0) {
+		ledger->failed = -errno;
+		return;
+	}
+	LIST_REMOVE(block, entry);
+	LIST_INSERT_HEAD(&ledger->holes, block, entry);
+}
+
+/* --- writing --- */
 
 int ledger_new(struct ledger **ret)
 {
@@ -65,23 +137,15 @@ int ledger_new(struct ledger **ret)
 
 	if (!ledger)
 		return -ENOMEM;
-	ledger->memory = MAP_FAILED;
-	ledger->size = FIRST_BYTES;
 	ledger->fd = memfd_create("userevd-ledger", MFD_CLOEXEC);
-	if (ledger->fd < 0 || ftruncate(ledger->fd, (off_t)ledger->size) < 0)
-		r = -errno;
-	if (r == 0)
-		ledger->memory = mmap(NULL, ledger->size, PROT_READ | PROT_WRITE, MAP_SHARED, ledger->fd, 0);
-	if (r == 0 && ledger->memory == MAP_FAILED)
-		r = -errno;
+	r = ledger->fd < 0 ? -errno : ledger_grow(ledger);
 	if (r < 0) {
 		ledger_free(ledger);
 		return r;
 	}
 	header = (void *)ledger->memory;
-	*header = (struct ledger_header){ .version = LEDGER_VERSION, .start = sizeof(*header) };
+	*header = (struct ledger_header){ .version = LEDGER_VERSION, .start = sizeof(struct ledger_entry) };
 	memcpy(header->magic, magic, sizeof(magic));
-	ledger->start = ledger->used = sizeof(*header);
 	*ret = ledger;
 	return 0;
 }
@@ -90,128 +154,215 @@ struct ledger *ledger_free(struct ledger *ledger)
 {
 	if (!ledger)
 		return NULL;
-	ledger_rewriting_free(ledger);
-	if (ledger->memory != MAP_FAILED)
+	for (size_t i = 0; i < ledger->n_blocks; i++)
+		free(ledger->blocks[i]);
+	free(ledger->blocks);
+	if (ledger->memory)
 		munmap(ledger->memory, ledger->size);
 	fd_close(ledger->fd);
 	free(ledger);
 	return NULL;
 }
 
-static void ledger_append(struct ledger *ledger, struct ledger_entry entry, const void *data)
+/* Behind everything that was written before, and before everything that is written next. */
+static void entry_set_kind(struct ledger_entry *entry, uint16_t kind)
 {
-	size_t size = size_with(entry.data_size);
+	atomic_signal_fence(memory_order_seq_cst);
+	__atomic_store_n(&entry->kind, kind, __ATOMIC_RELAXED);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static uint32_t slot_take(struct ledger *ledger, struct ledger_block *block)
+{
+	uint64_t place = block->free;
+
+	if (place != 0) {
+		block->free = entry_at(ledger, place)->a;
+	} else {
+		place = (block->at + block->fresh) / UNIT;
+		block->fresh += block->slot;
+	}
+	block->n++;
+	if (!block_has_room(block))
+		LIST_REMOVE(block, entry);
+	return (uint32_t)place;
+}
+
+static void slot_strike(struct ledger *ledger, uint32_t place)
+{
+	struct ledger_block *block = ledger->blocks[(size_t)place * UNIT / LEDGER_BLOCK];
+	struct ledger_entry *entry = entry_at(ledger, place);
+
+	entry_set_kind(entry, 0);
+	if (!block_has_room(block))
+		LIST_INSERT_HEAD(&ledger->room[block->size], block, entry);
+	entry->a = block->free;
+	block->free = place;
+	block->n--;
+	block_tidy(ledger, block);
+}
+
+static void ledger_write(struct ledger *ledger, uint32_t *place, struct ledger_entry entry, const void *data,
+			 size_t size, const char *text)
+{
+	struct ledger_block *block = ledger->failed == 0 ? block_find(ledger, sizeof(entry) + entry.data_size) : NULL;
+	uint32_t before = *place;
 	struct ledger_entry *to;
 
-	if (ledger->failed == 0)
-		ledger_make_way(ledger, ledger->used + size);
-	if (ledger->failed == 0)
-		ledger->failed = ledger_make_room(ledger, ledger->used + size);
-	if (ledger->failed < 0)
+	if (!block)
 		return;
-	/* The file is zero behind the end. */
-	to = (void *)(ledger->memory + ledger->used);
-	*to = entry;
-	if (entry.data_size > 0)
-		memcpy(to + 1, data, entry.data_size);
-	to->check = ledger_check(to);
-	__atomic_store_n(&to->size, (uint32_t)size, __ATOMIC_RELEASE);
-	ledger->used += size;
+	*place = slot_take(ledger, block);
+	to = entry_at(ledger, *place);
+	to->size = block->slot;
+	to->data_size = entry.data_size;
+	to->a = entry.a;
+	to->b = entry.b;
+	memcpy(to + 1, data, size);
+	memcpy((uint8_t *)(to + 1) + size, text, entry.data_size - size);
+	entry_set_kind(to, entry.kind);
+	if (before != 0)
+		slot_strike(ledger, before);
 }
 
-void ledger_enter(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b, const void *data, size_t size)
+void ledger_enter(struct ledger *ledger, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, const void *data,
+		  size_t size)
 {
+	const struct ledger_entry entry = { .kind = kind, .data_size = (uint32_t)size, .a = a, .b = b };
+
 	if (ledger)
-		ledger_append(ledger,
-			      (struct ledger_entry){ .kind = kind, .data_size = (uint32_t)size, .a = a, .b = b }, data);
+		ledger_write(ledger, place, entry, data, size, "");
 }
 
-void ledger_enter_text(struct ledger *ledger, uint16_t kind, uint64_t a, const void *data, size_t size,
+void ledger_enter_text(struct ledger *ledger, uint32_t *place, uint16_t kind, uint64_t a, const void *data, size_t size,
 		       const char *text)
 {
-	static uint8_t buffer[LEDGER_DATA_MAX];
-	size_t length = strlen(text);
+	const struct ledger_entry entry = { .kind = kind, .data_size = (uint32_t)(size + strlen(text)), .a = a };
 
-	if (!ledger)
-		return;
-	memcpy(buffer, data, size);
-	memcpy(buffer + size, text, length);
-	ledger_enter(ledger, kind, a, 0, buffer, size + length);
-}
-
-void ledger_strike(struct ledger *ledger, uint16_t kind, uint64_t a, uint64_t b)
-{
 	if (ledger)
-		ledger_append(ledger, (struct ledger_entry){ .kind = kind, .struck = 1, .a = a, .b = b }, NULL);
+		ledger_write(ledger, place, entry, data, size, text);
 }
 
-/* --- reading --- */
-
-static struct ledger_thing *image_find(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b)
+/* Room for bits: four words at first, then twice as many. */
+static void marks_grow(struct ledger *ledger, uint32_t *place, struct ledger_entry entry, uint32_t word)
 {
-	const struct ledger_key key = { .kind = kind, .a = a, .b = b };
-	struct ledger_thing *thing;
+	static uint64_t words[LEDGER_DATA_MAX / sizeof(uint64_t)];
+	const struct ledger_entry *before = *place != 0 ? entry_at(ledger, *place) : &entry;
+	size_t n = MARKS_MIN;
 
-	HASH_FIND(by_key, image->things, &key, sizeof(key), thing);
-	return thing;
+	while (n <= word)
+		n *= 2;
+	if (n > ARRAY_SIZE(words)) {
+		ledger->failed = -EFBIG;
+		return;
+	}
+	memset(words, 0, n * sizeof(words[0]));
+	if (before != &entry)
+		memcpy(words, before + 1, before->data_size);
+	entry.data_size = (uint32_t)(n * sizeof(words[0]));
+	ledger_write(ledger, place, entry, words, entry.data_size, "");
 }
 
-static void image_forget(struct ledger_image *image, struct ledger_thing *thing)
+void ledger_mark(struct ledger *ledger, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, uint32_t bit, bool on)
 {
-	HASH_DELETE(by_key, image->things, thing);
-	free(thing->data);
-	free(thing);
+	const uint32_t word = bit / 64;
+	uint64_t *words;
+
+	if (!ledger || ledger->failed < 0)
+		return;
+	if (*place == 0 || word >= entry_at(ledger, *place)->data_size / sizeof(uint64_t))
+		marks_grow(ledger, place, (struct ledger_entry){ .kind = kind, .a = a, .b = b }, word);
+	if (ledger->failed < 0)
+		return;
+	words = (uint64_t *)(entry_at(ledger, *place) + 1);
+	/* At once: the daemon may be killed between two instructions. */
+	__atomic_store_n(&words[word], (words[word] & ~(UINT64_C(1) << bit % 64)) | (uint64_t)on << bit % 64,
+			 __ATOMIC_RELAXED);
 }
 
-static int image_take(struct ledger_image *image, const struct ledger_entry *entry)
+void ledger_strike(struct ledger *ledger, uint32_t *place)
 {
-	struct ledger_thing *thing = image_find(image, entry->kind, entry->a, entry->b);
-	void *data;
+	if (ledger && *place != 0 && ledger->failed == 0)
+		slot_strike(ledger, *place);
+	*place = 0;
+}
 
-	if (entry->struck) {
-		if (thing)
-			image_forget(image, thing);
-		return 0;
-	}
-	data = malloc(entry->data_size + 1);
-	if (data && !thing) {
-		thing = calloc(1, sizeof(*thing));
-		if (thing) {
-			thing->key = (struct ledger_key){ .kind = entry->kind, .a = entry->a, .b = entry->b };
-			HASH_ADD(by_key, image->things, key, sizeof(thing->key), thing);
-		}
-		if (thing && !table_added()) {
-			free(thing);
-			thing = NULL;
-		}
-	}
-	if (!data || !thing) {
-		free(data);
-		return -ENOMEM;
-	}
-	memcpy(data, entry + 1, entry->data_size);
-	free(thing->data);
-	thing->data = data;
-	thing->size = entry->data_size;
+/* --- reading: nothing in the file is trusted --- */
+
+static int entry_compare(const struct ledger_entry *one, const struct ledger_entry *other)
+{
+	if (one->kind != other->kind)
+		return one->kind < other->kind ? -1 : 1;
+	if (one->a != other->a)
+		return one->a < other->a ? -1 : 1;
+	if (one->b != other->b)
+		return one->b < other->b ? -1 : 1;
 	return 0;
 }
 
-const struct ledger_entry *ledger_entry_at(const uint8_t *memory, size_t size, size_t at)
+/* Entries of the same thing stay in the order of the file. */
+static int entry_sort(const void *left, const void *right)
 {
-	const struct ledger_entry *entry = (const void *)(memory + at);
+	const struct ledger_entry *one = *(const struct ledger_entry *const *)left,
+				  *other = *(const struct ledger_entry *const *)right;
+	int order = entry_compare(one, other);
 
-	if (size - at < sizeof(*entry) || entry->size < sizeof(*entry) || entry->size > size - at ||
-	    entry->data_size > LEDGER_DATA_MAX || entry->size != size_with(entry->data_size))
-		return NULL;
-	return entry->check == ledger_check(entry) ? entry : NULL;
+	return order != 0 ? order : (one > other) - (one < other);
+}
+
+static void image_sort(struct ledger_image *image)
+{
+	size_t n = image->n;
+
+	qsort(image->entries, n, sizeof(image->entries[0]), entry_sort);
+	image->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct ledger_entry *entry = image->entries[i];
+
+		if (!entry->struck && (i + 1 == n || entry_compare(entry, image->entries[i + 1]) != 0))
+			image->entries[image->n++] = entry;
+	}
+}
+
+static int image_add(struct ledger_image *image, const struct ledger_entry *entry)
+{
+	void *grown = array_grow(image->entries, image->n, sizeof(image->entries[0]));
+
+	if (!grown)
+		return -ENOMEM;
+	image->entries = grown;
+	image->entries[image->n++] = entry;
+	return 0;
+}
+
+static int image_fill(struct ledger_image *image, const uint8_t *memory, size_t size,
+		      const struct ledger_header *header)
+{
+	const struct ledger_entry *entry;
+	int r = 0;
+
+	for (size_t at = header->start; r == 0 && at < size && size - at >= sizeof(*entry);) {
+		entry = (const void *)(memory + at);
+		if (entry->size == 0 && header->version < 2)
+			break;
+		if (entry->size == 0) {
+			at += LEDGER_BLOCK - at % LEDGER_BLOCK;
+			continue;
+		}
+		if (entry->size < sizeof(*entry) || entry->size > size - at || entry->size % UNIT != 0 ||
+		    entry->data_size > entry->size - sizeof(*entry))
+			return -EBADMSG;
+		if (entry->kind != 0)
+			r = image_add(image, entry);
+		at += entry->size;
+	}
+	return r;
 }
 
 int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret)
 {
-	const struct ledger_entry *entry;
 	struct ledger_image image = { 0 };
 	struct ledger_header header;
-	int r = 0;
+	int r;
 
 	if (size < sizeof(header))
 		return -EBADMSG;
@@ -220,15 +371,16 @@ int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret)
 		return -EBADMSG;
 	if (header.version > LEDGER_VERSION)
 		return -EPROTONOSUPPORT;
-	if (header.start < sizeof(header) || header.start > size || header.start % sizeof(uint64_t) != 0)
+	if (header.start < sizeof(header) || header.start > size || header.start % UNIT != 0)
 		return -EBADMSG;
-	for (size_t at = header.start; r == 0 && (entry = ledger_entry_at(memory, size, at)); at += entry->size)
-		r = image_take(&image, entry);
-	if (r < 0)
-		ledger_image_deinit(&image);
-	else
-		*ret = image;
-	return r;
+	r = image_fill(&image, memory, size, &header);
+	if (r < 0) {
+		free(image.entries);
+		return r;
+	}
+	image_sort(&image);
+	*ret = image;
+	return 0;
 }
 
 int ledger_read(int fd, struct ledger_image *ret)
@@ -247,35 +399,70 @@ int ledger_read(int fd, struct ledger_image *ret)
 	if (memory == MAP_FAILED)
 		return -errno;
 	r = ledger_parse(memory, size, ret);
-	munmap(memory, size);
-	return r;
+	if (r < 0) {
+		munmap(memory, size);
+		return r;
+	}
+	ret->memory = memory;
+	ret->size = size;
+	return 0;
 }
 
 void ledger_image_deinit(struct ledger_image *image)
 {
-	while (image->things)
-		image_forget(image, image->things);
+	if (image->memory)
+		munmap(image->memory, image->size);
+	free(image->entries);
+	*image = (struct ledger_image){ 0 };
 }
 
-const struct ledger_thing *ledger_find(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b)
+/* The index of the first entry that is not before this one. */
+static size_t image_search(const struct ledger_image *image, const struct ledger_entry *wanted)
 {
-	return image_find(image, kind, a, b);
+	size_t first = 0, end = image->n;
+
+	while (first < end) {
+		size_t middle = first + (end - first) / 2;
+
+		if (entry_compare(image->entries[middle], wanted) < 0)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first;
 }
 
-const struct ledger_thing *ledger_next(const struct ledger_image *image, uint16_t kind,
-				       const struct ledger_thing *after)
+const struct ledger_entry *ledger_find(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b)
 {
-	const struct ledger_thing *thing = after ? after->by_key.next : image->things;
+	const struct ledger_entry wanted = { .kind = kind, .a = a, .b = b };
+	size_t i = image_search(image, &wanted);
 
-	while (thing && thing->key.kind != kind)
-		thing = thing->by_key.next;
-	return thing;
+	return i < image->n && entry_compare(image->entries[i], &wanted) == 0 ? image->entries[i] : NULL;
 }
 
-void ledger_get(const struct ledger_thing *thing, void *ret, size_t size)
+const struct ledger_entry *ledger_next(const struct ledger_image *image, uint16_t kind,
+				       const struct ledger_entry *after)
 {
-	size_t known = MIN(size, thing->size);
+	const struct ledger_entry first = { .kind = kind };
+	size_t i = after ? image_search(image, after) + 1 : image_search(image, &first);
 
-	memcpy(ret, thing->data, known);
+	return i < image->n && image->entries[i]->kind == kind ? image->entries[i] : NULL;
+}
+
+bool ledger_is_marked(const struct ledger_entry *entry, uint32_t bit)
+{
+	uint64_t word;
+
+	if (bit / 64 >= entry->data_size / sizeof(word))
+		return false;
+	memcpy(&word, (const uint64_t *)(entry + 1) + bit / 64, sizeof(word));
+	return word >> bit % 64 & 1;
+}
+
+void ledger_get(const struct ledger_entry *entry, void *ret, size_t size)
+{
+	size_t known = MIN(size, (size_t)entry->data_size);
+
+	memcpy(ret, entry + 1, known);
 	memset((uint8_t *)ret + known, 0, size - known);
 }

@@ -17,7 +17,6 @@
 #include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/process/log.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
@@ -117,10 +116,10 @@ static int restore_call_one(struct daemon *daemon, struct kernel_call *call)
 
 /* Makes a call for each thing of a kind, in their order, and calls `take` with each result. */
 static int fetch(struct restoration *restoration, enum entry_kind kind, enum kernel_op op, uint32_t index,
-		 void (*take)(struct restoration *, const struct ledger_thing *, struct kernel_call *))
+		 void (*take)(struct restoration *, const struct ledger_entry *, struct kernel_call *))
 {
 	_cleanup_(freep) struct kernel_call *calls = NULL;
-	const struct ledger_thing *thing = NULL;
+	const struct ledger_entry *thing = NULL;
 	size_t n = 0;
 	int r;
 
@@ -132,10 +131,10 @@ static int fetch(struct restoration *restoration, enum entry_kind kind, enum ker
 	for (size_t i = 0; (thing = ledger_next(&restoration->image, kind, thing)); i++)
 		calls[i] = (struct kernel_call){
 			.op = op,
-			.page = (uint32_t)thing->key.a,
-			.stream = (uint32_t)thing->key.a,
+			.page = (uint32_t)thing->a,
+			.stream = (uint32_t)thing->a,
 			.index = index,
-			.number = thing->key.a,
+			.number = thing->a,
 			.fd = -1,
 		};
 	r = restore_call(restoration->daemon, calls, n);
@@ -152,7 +151,7 @@ static int fetch(struct restoration *restoration, enum entry_kind kind, enum ker
 
 /* --- tenants and their pages --- */
 
-static void restore_tenant(struct restoration *restoration, const struct ledger_thing *thing)
+static void restore_tenant(struct restoration *restoration, const struct ledger_entry *thing)
 {
 	struct entry_tenant entry;
 	struct tenant *tenant;
@@ -160,17 +159,17 @@ static void restore_tenant(struct restoration *restoration, const struct ledger_
 	size_t length;
 
 	ledger_get(thing, &entry, sizeof(entry));
-	length = thing->size > sizeof(entry) ? MIN(thing->size - sizeof(entry), sizeof(path) - 1) : 0;
-	memcpy(path, (const char *)thing->data + sizeof(entry), length);
+	length = thing->data_size > sizeof(entry) ? MIN(thing->data_size - sizeof(entry), sizeof(path) - 1) : 0;
+	memcpy(path, (const char *)(thing + 1) + sizeof(entry), length);
 	path[length] = '\0';
-	restore_check(restoration, tenant_restore(&restoration->daemon->registry, (uint32_t)thing->key.a, path,
+	restore_check(restoration, tenant_restore(&restoration->daemon->registry, (uint32_t)thing->a, path,
 						  entry.cgroup_id, entry.is_contained, &tenant));
 }
 
 /* Index 1 is the writable file. */
-static void take_page(struct restoration *restoration, const struct ledger_thing *thing, struct kernel_call *call)
+static void take_page(struct restoration *restoration, const struct ledger_entry *thing, struct kernel_call *call)
 {
-	struct tenant *tenant = tenant_by_number(&restoration->daemon->registry, (uint32_t)thing->key.a);
+	struct tenant *tenant = tenant_by_number(&restoration->daemon->registry, (uint32_t)thing->a);
 
 	if (tenant && call->result == KERNEL_OK)
 		*(call->index == 1 ? &tenant->page_writable : &tenant->page_fd) = fd_steal(&call->fd);
@@ -178,7 +177,7 @@ static void take_page(struct restoration *restoration, const struct ledger_thing
 
 /* --- streams --- */
 
-static void restore_stream(struct restoration *restoration, const struct ledger_thing *thing, struct kernel_call *call)
+static void restore_stream(struct restoration *restoration, const struct ledger_entry *thing, struct kernel_call *call)
 {
 	struct entry_stream entry;
 	struct tenant *tenant;
@@ -189,7 +188,7 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 		return;
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(&restoration->daemon->registry, entry.tenant);
-	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->key.a, entry.self_registered) : NULL;
+	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->a, entry.self_registered) : NULL;
 	restore_check(restoration, stream || !tenant ? 0 : -ENOMEM);
 	if (!stream)
 		return;
@@ -201,7 +200,7 @@ static void restore_stream(struct restoration *restoration, const struct ledger_
 
 /* --- grants and references --- */
 
-static void restore_grant(struct restoration *restoration, const struct ledger_thing *thing)
+static void restore_grant(struct restoration *restoration, const struct ledger_entry *thing)
 {
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
@@ -213,11 +212,11 @@ static void restore_grant(struct restoration *restoration, const struct ledger_t
 
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(&restoration->daemon->registry, entry.tenant);
-	if (!tenant || thing->size <= sizeof(entry) ||
-	    description_parse((const char *)thing->data + sizeof(entry), thing->size - sizeof(entry), &description,
+	if (!tenant || thing->data_size <= sizeof(entry) ||
+	    description_parse((const char *)(thing + 1) + sizeof(entry), thing->data_size - sizeof(entry), &description,
 			      &why) != 0)
 		return;
-	r = grant_restore(tenant, thing->key.a, &description, entry.flags, &grant);
+	r = grant_restore(tenant, thing->a, &description, entry.flags, &grant);
 	restore_check(restoration, r);
 	if (r < 0)
 		return;
@@ -235,7 +234,7 @@ static void restore_reference(struct restoration *restoration, struct stream *st
 }
 
 /* A registration without an answer is sent again: one by one, since there are few. */
-static int restore_asked_reference(struct restoration *restoration, struct stream *stream, struct grant *grant)
+static int restore_asked(struct restoration *restoration, struct stream *stream, struct grant *grant)
 {
 	struct kernel_call call = {
 		.op = KERNEL_REGISTER,
@@ -248,7 +247,7 @@ static int restore_asked_reference(struct restoration *restoration, struct strea
 	int r;
 
 	/* Without the file that is impossible, and no client knows of the event. */
-	if (stream->fd < 0)
+	if (stream->fd < 0 || reference_find(stream, grant))
 		return 0;
 	r = restore_call(restoration->daemon, &call, 1);
 	if (r == 0 && call.result == KERNEL_OK)
@@ -256,21 +255,21 @@ static int restore_asked_reference(struct restoration *restoration, struct strea
 	return r;
 }
 
-static int restore_references(struct restoration *restoration)
+static int restore_references(struct restoration *restoration, enum entry_kind kind)
 {
-	const struct ledger_thing *thing = NULL;
+	const struct ledger_entry *thing = NULL;
 	int r = 0;
 
-	while (r == 0 && (thing = ledger_next(&restoration->image, ENTRY_REFERENCE, thing))) {
-		struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)thing->key.a);
-		struct grant *grant = numbered_find(restoration->grants, thing->key.b);
+	while (r == 0 && (thing = ledger_next(&restoration->image, kind, thing))) {
+		struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)thing->a);
+		struct grant *grant = numbered_find(restoration->grants, thing->b);
 		struct entry_reference entry;
 
 		if (!stream || !grant || grant->tenant != stream->tenant)
 			continue;
 		ledger_get(thing, &entry, sizeof(entry));
-		if (entry.index == ENTRY_ASKED)
-			r = restore_asked_reference(restoration, stream, grant);
+		if (kind == ENTRY_ASKED || entry.index == ENTRY_INDEX_ASKED)
+			r = restore_asked(restoration, stream, grant);
 		else
 			restore_reference(restoration, stream, grant, entry.bit, entry.index);
 	}
@@ -279,7 +278,7 @@ static int restore_references(struct restoration *restoration)
 
 /* --- clients and their leases --- */
 
-static void restore_client(struct restoration *restoration, const struct ledger_thing *thing, struct kernel_call *call)
+static void restore_client(struct restoration *restoration, const struct ledger_entry *thing, struct kernel_call *call)
 {
 	struct daemon *daemon = restoration->daemon;
 	struct entry_client entry;
@@ -290,7 +289,7 @@ static void restore_client(struct restoration *restoration, const struct ledger_
 		return;
 	ledger_get(thing, &entry, sizeof(entry));
 	tenant = tenant_by_number(&daemon->registry, entry.tenant);
-	r = tenant ? client_restore(&daemon->connections, call->fd, thing->key.a, &entry, tenant) : -ESRCH;
+	r = tenant ? client_restore(&daemon->connections, call->fd, thing->a, &entry, tenant) : -ESRCH;
 	restore_check(restoration, r);
 	if (r < 0)
 		return;
@@ -306,14 +305,31 @@ static struct entry_client entry_of(const struct restoration *restoration, const
 	return entry;
 }
 
-/* Leases of the clients in the table, which is by the number of the holder of leases. */
 static void restore_leases(struct restoration *restoration, const struct numbered *clients)
 {
-	const struct ledger_thing *thing = NULL;
+	const struct ledger_entry *thing = NULL;
+
+	while ((thing = ledger_next(&restoration->image, ENTRY_LEASES, thing))) {
+		struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)thing->b);
+		struct client *client = numbered_find(clients, thing->a);
+		struct reference *reference;
+
+		if (!client || !stream || stream->tenant != client->holder.tenant)
+			continue;
+		ID_TABLE_FOREACH(reference, &stream->references)
+			if (ledger_is_marked(thing, reference->index))
+				restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
+	}
+}
+
+/* Those of older daemons. The table is of clients by the number of the holder of leases. */
+static void restore_old_leases(struct restoration *restoration, const struct numbered *holders)
+{
+	const struct ledger_entry *thing = NULL;
 
 	while ((thing = ledger_next(&restoration->image, ENTRY_LEASE, thing))) {
-		struct client *client = numbered_find(clients, thing->key.a);
-		struct grant *grant = numbered_find(restoration->grants, thing->key.b);
+		struct client *client = numbered_find(holders, thing->a);
+		struct grant *grant = numbered_find(restoration->grants, thing->b);
 		struct reference *reference;
 		struct entry_lease entry;
 		struct stream *stream;
@@ -328,36 +344,30 @@ static void restore_leases(struct restoration *restoration, const struct numbere
 	}
 }
 
-/* The bundle is made for its first client, and the others join it. */
-static void restore_bundle(struct restoration *restoration, struct client *first, uint64_t number)
-{
-	struct bundle *bundle = bundle_restore(&first->holder);
-	struct holder *holder;
-
-	restore_check(restoration, bundle ? 0 : -ENOMEM);
-	first->holder.lease_number = entry_of(restoration, first).holder;
-	holder_enter(&first->holder);
-	LIST_FOREACH(holder, &first->holder.tenant->holders, in_tenant)
-		if (bundle && holder != &first->holder && entry_of(restoration, client_of(holder)).bundle == number)
-			restore_check(restoration, bundle_join(bundle, holder));
-}
-
+/* Older daemons recorded leases of clients with identical requests once for all of these clients: a bundle. */
 static void restore_bundles(struct restoration *restoration)
 {
-	_cleanup_(numbered_free) struct numbered *bundles = NULL;
-	struct client *client;
+	_cleanup_(numbered_free) struct numbered *first = NULL, *holders = NULL;
+	struct client *client, *with_leases;
+	struct reference *reference;
 
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
-		uint64_t number = entry_of(restoration, client).bundle;
+		const struct entry_client entry = entry_of(restoration, client);
 
-		if (number == 0 || numbered_find(bundles, number))
-			continue;
-		client->holder.lease_number = number;
-		numbered_add(restoration, &bundles, number, client);
+		if (entry.bundle != 0 && !numbered_find(first, entry.bundle))
+			numbered_add(restoration, &first, entry.bundle, client);
+		if (entry.holder != 0)
+			numbered_add(restoration, &holders, entry.holder, client);
 	}
-	restore_leases(restoration, bundles);
-	for (const struct numbered *bundle = bundles; bundle; bundle = bundle->by_number.next)
-		restore_bundle(restoration, bundle->thing, bundle->number);
+	restore_old_leases(restoration, first);
+	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
+		with_leases = numbered_find(first, entry_of(restoration, client).bundle);
+		if (!with_leases || with_leases == client)
+			continue;
+		ID_TABLE_FOREACH(reference, &with_leases->holder.leases)
+			restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
+	}
+	restore_old_leases(restoration, holders);
 }
 
 /*
@@ -371,7 +381,7 @@ static void restore_holdings(struct restoration *restoration)
 	struct share *share;
 
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all)
-		numbered_add(restoration, &clients, client->holder.lease_number, client);
+		numbered_add(restoration, &clients, client->holder.number, client);
 	restore_leases(restoration, clients);
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
 		LIST_FOREACH(share, &client->holder.shares, in_client)
@@ -410,11 +420,12 @@ static void raise_numbers(const struct restoration *restoration)
 {
 	uint64_t *last = &restoration->daemon->registry.last_number;
 
-	for (const struct ledger_thing *thing = restoration->image.things; thing; thing = thing->by_key.next) {
+	for (size_t i = 0; i < restoration->image.n; i++) {
+		const struct ledger_entry *thing = restoration->image.entries[i];
 		struct entry_client entry;
 
-		*last = MAX(*last, MAX(thing->key.a, thing->key.b));
-		if (thing->key.kind != ENTRY_CLIENT)
+		*last = MAX(*last, MAX(thing->a, thing->b));
+		if (thing->kind != ENTRY_CLIENT)
 			continue;
 		ledger_get(thing, &entry, sizeof(entry));
 		*last = MAX(*last, MAX(entry.holder, entry.bundle));
@@ -423,7 +434,7 @@ static void raise_numbers(const struct restoration *restoration)
 
 static int restore_all(struct restoration *restoration)
 {
-	const struct ledger_thing *thing = NULL;
+	const struct ledger_entry *thing = NULL;
 	int r;
 
 	raise_numbers(restoration);
@@ -437,7 +448,9 @@ static int restore_all(struct restoration *restoration)
 	while (r == 0 && (thing = ledger_next(&restoration->image, ENTRY_GRANT, thing)))
 		restore_grant(restoration, thing);
 	if (r == 0)
-		r = restore_references(restoration);
+		r = restore_references(restoration, ENTRY_REFERENCE);
+	if (r == 0)
+		r = restore_references(restoration, ENTRY_ASKED);
 	if (r == 0)
 		r = fetch(restoration, ENTRY_CLIENT, KERNEL_DEPOSITED, 0, restore_client);
 	if (r < 0)
@@ -500,7 +513,7 @@ int restore(struct daemon *daemon)
 	else
 		declared_inherit(&daemon->registry);
 	release_unused(&restoration);
-	if (r == 0 && restoration.image.things)
+	if (r == 0 && restoration.image.n > 0)
 		log_notice("restored %u connections, %u streams and %u events of %u tenants", restoration.connections,
 			   HASH_CNT(by_number, daemon->registry.streams),
 			   daemon->registry.machine.common + daemon->registry.machine.filled,

@@ -2,16 +2,17 @@
 
 #include "daemon/registry/event.h"
 
+#include <assert.h>
+
 #include "daemon/ledger/entries.h"
 #include "daemon/limits.h"
 #include "daemon/registry/admission.h"
-#include "daemon/registry/capacity.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/refusal.h"
 
-static void grant_enter(const struct grant *grant)
+static void grant_enter(struct grant *grant)
 {
 	const struct entry_grant entry = {
 		.tenant = grant->tenant->number,
@@ -19,32 +20,40 @@ static void grant_enter(const struct grant *grant)
 		.persistent = grant->persistent,
 	};
 
-	ledger_enter_text(grant->tenant->registry->ledger, ENTRY_GRANT, grant->number, &entry, sizeof(entry),
-			  grant->event->description);
+	ledger_enter_text(grant->tenant->registry->ledger, &grant->entry, ENTRY_GRANT, grant->number, &entry,
+			  sizeof(entry), grant->event->description);
 }
 
-/* The key of a multi-format event is its whole description, that of any other event its name. */
-static size_t event_key_length(const struct description *description, uint16_t flags)
+/* What an event is found by: the beginning of its description. */
+struct event_key {
+	const char *text;
+	size_t length;
+	uint32_t hash;
+};
+
+static struct event_key event_key_make(const char *text, size_t length)
 {
-	return 1 + (flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) : description->name_length);
+	return (struct event_key){ text, length, table_hash(text, length) };
 }
 
-static void event_make_key(const struct description *description, uint16_t flags, char key[WIRE_DESCRIPTION_MAX + 2])
+/* The key of a multi-format event is its whole description with the NUL, so it is none of the names that are keys of other events. */
+static struct event_key event_key(const struct description *description, uint16_t flags)
 {
-	key[0] = flags & REGISTER_MULTI_FORMAT ? 'm' : 's';
-	string_copy(key + 1, WIRE_DESCRIPTION_MAX + 1, description->canonical);
+	return event_key_make(description->canonical, flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) + 1
+										    : description->name_length);
+}
+
+static struct event *event_find(const struct registry *registry, struct event_key key)
+{
+	struct event *event;
+
+	HASH_FIND_BYHASHVALUE(by_key, registry->events, key.text, key.length, key.hash, event);
+	return event;
 }
 
 struct event *event_by_name(const struct registry *registry, const char *name, size_t length)
 {
-	char key[DESCRIPTION_NAME_MAX + 2] = "s";
-	struct event *event;
-
-	if (length > DESCRIPTION_NAME_MAX)
-		return NULL;
-	memcpy(key + 1, name, length);
-	HASH_FIND(by_key, registry->events, key, length + 1, event);
-	return event;
+	return event_find(registry, event_key_make(name, length));
 }
 
 struct event *event_after(struct registry *registry, uint64_t number)
@@ -73,20 +82,23 @@ static void event_tidy(struct event *event)
 	free(event);
 }
 
-static int event_new(struct registry *registry, const struct description *description, uint16_t flags,
-		     struct event **ret)
+static int event_new(struct registry *registry, const struct description *description, struct event_key key,
+		     uint16_t flags, struct event **ret)
 {
-	struct event *event = calloc(1, sizeof(*event) + 1 + strlen(description->canonical) + 1);
+	size_t length = strlen(description->canonical);
+	struct event *event = malloc(sizeof(*event) + length + 1);
 
 	if (!event)
 		return -ENOMEM;
-	event->registry = registry;
-	event->number = registry->last_event + 1;
-	event->flags = flags & REGISTER_MULTI_FORMAT;
-	event->name_length = description->name_length;
-	event_make_key(description, flags, event->key);
-	event->description = event->key + 1;
-	HASH_ADD_KEYPTR(by_key, registry->events, event->key, event_key_length(description, flags), event);
+	*event = (struct event){
+		.registry = registry,
+		.number = registry->last_event + 1,
+		.flags = flags & REGISTER_MULTI_FORMAT,
+		.name_length = (uint16_t)description->name_length,
+		.length = (uint16_t)length,
+	};
+	memcpy(event->description, description->canonical, length + 1);
+	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, registry->events, event->description, key.length, key.hash, event);
 	if (!table_added()) {
 		free(event);
 		return -ENOMEM;
@@ -96,16 +108,6 @@ static int event_new(struct registry *registry, const struct description *descri
 	registry->n_events++;
 	*ret = event;
 	return 0;
-}
-
-struct event *event_find(const struct registry *registry, const struct description *description, uint16_t flags)
-{
-	char key[WIRE_DESCRIPTION_MAX + 2];
-	struct event *event;
-
-	event_make_key(description, flags, key);
-	HASH_FIND(by_key, registry->events, key, event_key_length(description, flags), event);
-	return event;
 }
 
 static bool is_inside(const char *path, const char *cgroup)
@@ -129,9 +131,7 @@ static const struct tenant *find_related(const struct tenant *tenant, const stru
 
 static bool event_is_declared(const struct event *event)
 {
-	struct policy_event declared;
-
-	return policy_find_event(event->registry->policy, event->description, event->name_length, &declared);
+	return policy_find_event(event->registry->policy, event->description, event->name_length);
 }
 
 /*
@@ -140,11 +140,9 @@ static bool event_is_declared(const struct event *event)
  */
 static void event_say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
 {
-	const struct tenant *related;
-	struct grant *own;
+	const struct grant *own = grant_find(tenant, event);
+	const struct tenant *related = own ? NULL : find_related(tenant, event);
 
-	NUMBER_FIND(by_event, tenant->grants, event, own);
-	related = own ? NULL : find_related(tenant, event);
 	text_printf(why, "the name '%.*s' is taken by ", (int)MIN(event->name_length, 60), event->description);
 	if (own) {
 		text_printf(why, "this tenant's event");
@@ -159,20 +157,9 @@ static void event_say_taken(const struct tenant *tenant, const struct event *eve
 		text_printf(why, ": %s", event->description);
 }
 
-/* Finds or makes it; the caller gives it a grant, or calls event_tidy(). */
-static int event_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct event **ret,
-		     struct text *why)
+static bool event_has_fields(const struct event *event, const struct description *description)
 {
-	struct event *event = event_find(tenant->registry, description, flags);
-
-	if (!event)
-		return event_new(tenant->registry, description, flags, ret);
-	if (streq(event->description, description->canonical)) {
-		*ret = event;
-		return 0;
-	}
-	event_say_taken(tenant, event, why);
-	return REFUSAL_NAME_TAKEN;
+	return streq(event->description, description->canonical);
 }
 
 bool grant_may_be_one_of_many(const struct tenant *tenant)
@@ -180,51 +167,75 @@ bool grant_may_be_one_of_many(const struct tenant *tenant)
 	return tenant->registry->kernel->facts.flags & rules_flags(tenant) & REGISTER_MULTI_FORMAT;
 }
 
-uint16_t grant_flags(const struct tenant *tenant, const struct description *description, uint16_t flags)
+/* Finds it, with the key that it has or would have. */
+static struct event *event_look_up(const struct tenant *tenant, const struct description *description, uint16_t *flags,
+				   struct event_key *ret_key)
 {
-	const struct event *event = event_find(tenant->registry, description, flags);
+	struct event *event;
 
-	if (!event || streq(event->description, description->canonical) || !grant_may_be_one_of_many(tenant))
-		return flags;
-	return flags | REGISTER_MULTI_FORMAT;
+	*ret_key = event_key(description, *flags);
+	event = event_find(tenant->registry, *ret_key);
+	if (!event || event_has_fields(event, description) || !grant_may_be_one_of_many(tenant))
+		return event;
+	*flags |= REGISTER_MULTI_FORMAT;
+	*ret_key = event_key(description, *flags);
+	return event_find(tenant->registry, *ret_key);
+}
+
+struct event *event_meant(const struct tenant *tenant, const struct description *description, uint16_t *flags)
+{
+	struct event_key key;
+
+	return event_look_up(tenant, description, flags, &key);
+}
+
+struct grant *grant_find(const struct tenant *tenant, const struct event *event)
+{
+	return event ? id_table_find(&tenant->grants, event->number) : NULL;
+}
+
+/* The grant is in no list yet. NULL: no memory. */
+static struct grant *grant_new(struct tenant *tenant, struct event *event, uint64_t number)
+{
+	struct grant *grant = malloc(sizeof(*grant));
+
+	if (!grant)
+		return NULL;
+	*grant = (struct grant){
+		.event_number = event->number,
+		.tenant = tenant,
+		.event = event,
+		.number = number ? number : ++tenant->registry->last_number,
+		.references = 1,
+	};
+	if (id_table_add(&tenant->grants, grant))
+		return grant;
+	free(grant);
+	return NULL;
 }
 
 /* Finds or makes the tenant's grant. `number`: the one that it had before a restart; 0: a new one. */
 static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64_t number, struct grant **ret,
 			      struct text *why)
 {
-	struct grant *grant;
+	struct grant *grant = grant_find(tenant, event);
 	int r = 0;
 
-	NUMBER_FIND(by_event, tenant->grants, event, grant);
 	if (grant) {
 		*ret = grant_ref(grant);
 		return 0;
 	}
-	grant = calloc(1, sizeof(*grant));
+	grant = grant_new(tenant, event, number);
 	if (!grant)
 		return -ENOMEM;
-	grant->tenant = tenant;
-	grant->event = event;
-	grant->number = number ? number : ++tenant->registry->last_number;
-	grant->references = 1;
-	NUMBER_ADD(by_event, tenant->grants, event, grant);
-	if (!table_added()) {
-		free(grant);
-		return -ENOMEM;
-	}
 	if (number)
 		admission_charge_again(tenant, RESOURCE_EVENTS, &event->account, &grant->charge);
 	else
 		r = admission_charge(tenant, RESOURCE_EVENTS, &event->account, &grant->charge, why);
 	if (r != 0) {
-		HASH_DELETE(by_event, tenant->grants, grant);
+		id_table_remove(&tenant->grants, grant);
 		free(grant);
 		return r;
-	}
-	if (!number) {
-		admission_warn(tenant, RESOURCE_EVENTS);
-		capacity_note(tenant->registry, false);
 	}
 	LIST_INSERT_HEAD(&event->grants, grant, in_event);
 	tenant->lingering++; /* until a client leases it */
@@ -233,21 +244,47 @@ static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64
 	return 0;
 }
 
-int grant_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct grant **ret,
-	      struct text *why)
+/* The event is one that was found, or NULL. `number`: see grant_find_or_make(). */
+static int grant_make(struct tenant *tenant, const struct description *description, struct event *event,
+		      struct event_key key, uint16_t flags, uint64_t number, struct grant **ret, struct text *why)
 {
-	struct event *event;
-	int r = event_get(tenant, description, flags, &event, why);
+	int r = 0;
 
+	if (!event)
+		r = event_new(tenant->registry, description, key, flags, &event);
+	else if (!event_has_fields(event, description))
+		r = REFUSAL_NAME_TAKEN;
+	if (r == REFUSAL_NAME_TAKEN)
+		event_say_taken(tenant, event, why);
 	if (r != 0)
 		return r;
-	r = grant_find_or_make(tenant, event, 0, ret, why);
-	if (r == 0)
-		return 0;
-	event_tidy(event);
+	r = grant_find_or_make(tenant, event, number, ret, why);
+	if (r != 0)
+		event_tidy(event);
 	/* Not before: giving up kept streams may free the event. */
 	if (r > 0 && streams_yield(tenant->level))
 		text_printf(why, "; events kept after their programs ended are released now: try again");
+	return r;
+}
+
+int grant_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct grant **ret,
+	      struct text *why)
+{
+	const struct event_key key = event_key(description, flags);
+
+	return grant_make(tenant, description, event_find(tenant->registry, key), key, flags, 0, ret, why);
+}
+
+int grant_ask(struct tenant *tenant, const struct description *description, uint16_t *flags, struct grant **ret,
+	      struct text *why)
+{
+	const bool is_plain = *flags == 0;
+	struct event_key key;
+	struct event *event = event_look_up(tenant, description, flags, &key);
+	int r = grant_make(tenant, description, event, key, *flags, 0, ret, why);
+
+	if (r == 0 && is_plain)
+		(*ret)->admitted = tenant->registry->generation;
 	return r;
 }
 
@@ -256,15 +293,23 @@ int grant_restore(struct tenant *tenant, uint64_t number, const struct descripti
 {
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	struct event *event;
-	int r = event_get(tenant, description, flags, &event, &why);
+	const struct event_key key = event_key(description, flags);
+	struct event *event = event_find(tenant->registry, key);
+	int r = grant_make(tenant, description, event, key, flags, number, ret, &why);
 
-	if (r != 0)
-		return r < 0 ? r : -EINVAL;
-	r = grant_find_or_make(tenant, event, number, ret, &why);
-	if (r < 0)
-		event_tidy(event);
-	return r;
+	return r > 0 ? -EINVAL : r;
+}
+
+struct grant *grant_admitted(struct tenant *tenant, const char *text, size_t length)
+{
+	const char *blank = memchr(text, ' ', length);
+	const struct event *event = event_by_name(tenant->registry, text, blank ? (size_t)(blank - text) : length);
+	struct grant *grant;
+
+	if (!event || event->length != length || memcmp(event->description, text, length) != 0)
+		return NULL;
+	grant = grant_find(tenant, event);
+	return grant && grant->admitted == tenant->registry->generation ? grant_ref(grant) : NULL;
 }
 
 struct grant *grant_ref(struct grant *grant)
@@ -281,8 +326,8 @@ struct grant *grant_unref(struct grant *grant)
 		return NULL;
 	tenant = grant->tenant;
 	tenant->lingering--;
-	ledger_strike(tenant->registry->ledger, ENTRY_GRANT, grant->number, 0);
-	HASH_DELETE(by_event, tenant->grants, grant);
+	ledger_strike(tenant->registry->ledger, &grant->entry);
+	id_table_remove(&tenant->grants, grant);
 	LIST_REMOVE(grant, in_event);
 	quota_charge_deinit(&grant->charge);
 	event_tidy(grant->event);
@@ -297,8 +342,17 @@ void grant_persists(struct grant *grant)
 		return;
 	grant->persistent = true;
 	grant_ref(grant);
-	LIST_INSERT_HEAD(&grant->tenant->registry->persistent, grant, persists);
 	grant_enter(grant);
+}
+
+void grants_end(struct registry *registry)
+{
+	while (registry->events) {
+		struct grant *grant = LIST_FIRST(&registry->events->grants);
+
+		assert(grant->persistent && grant->references == 1);
+		grant_unref(grant);
+	}
 }
 
 void grant_lease_begins(struct grant *grant)

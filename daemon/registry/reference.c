@@ -20,29 +20,27 @@ struct releases {
 	struct release release[];
 };
 
-static void enter_index(const struct stream *stream, const struct grant *grant, uint32_t index)
+static void reference_enter(struct reference *reference)
 {
-	const struct entry_reference entry = { .index = index, .bit = grant->bit };
+	const struct stream *stream = reference->stream;
+	const struct entry_reference entry = { .index = reference->index, .bit = reference->grant->bit };
 
-	ledger_enter(stream->registry->ledger, ENTRY_REFERENCE, stream->number, grant->number, &entry, sizeof(entry));
+	ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
+		     reference->grant->number, &entry, sizeof(entry));
 }
 
-void reference_enter_asked(const struct stream *stream, const struct grant *grant)
+void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_entry)
 {
-	enter_index(stream, grant, ENTRY_ASKED);
-}
-
-void reference_strike(const struct stream *stream, const struct grant *grant)
-{
-	ledger_strike(stream->registry->ledger, ENTRY_REFERENCE, stream->number, grant->number);
+	ledger_enter(stream->registry->ledger, ret_entry, ENTRY_ASKED, stream->number, grant->number, "", 0);
 }
 
 void reference_free(struct reference *reference)
 {
 	if (reference->release)
 		reference->release->reference = NULL;
-	reference_strike(reference->stream, reference->grant);
-	HASH_DELETE(by_grant, reference->stream->references, reference);
+	reference->stream->tenant->ended++;
+	ledger_strike(reference->stream->registry->ledger, &reference->entry);
+	id_table_remove(&reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
 	grant_unref(reference->grant);
 	quota_release(&reference->stream->tenant->level->own_leases);
@@ -50,38 +48,48 @@ void reference_free(struct reference *reference)
 	free(reference);
 }
 
-struct reference *reference_find(const struct stream *stream, struct grant *grant)
+/* Until the kernel has answered, the grant has bit 0, and no reference. */
+struct reference *reference_there(const struct stream *stream, const struct grant *grant)
 {
-	struct reference *reference;
+	return id_table_find(&stream->references, grant->bit);
+}
 
-	NUMBER_FIND(by_grant, stream->references, grant, reference);
+struct reference *reference_find(const struct stream *stream, const struct grant *grant)
+{
+	struct reference *reference = reference_there(stream, grant);
+
 	return reference && !reference->release ? reference : NULL;
+}
+
+/* NULL: no memory. */
+static struct reference *reference_new(struct stream *stream, struct grant *grant)
+{
+	struct reference *reference = malloc(sizeof(*reference));
+
+	if (!reference)
+		return NULL;
+	*reference = (struct reference){ .bit = grant->bit, .stream = stream, .grant = grant_ref(grant) };
+	if (!id_table_add(&stream->references, reference)) {
+		grant_unref(grant);
+		free(reference);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
+	/* The charge of its first lease; without any lease the reference itself counts as one. */
+	quota_hold(&stream->tenant->level->own_leases);
+	return reference;
 }
 
 struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index)
 {
-	struct reference *reference;
+	struct reference *reference = reference_there(stream, grant);
 
-	NUMBER_FIND(by_grant, stream->references, grant, reference);
-	if (!reference) {
-		reference = calloc(1, sizeof(*reference));
-		if (!reference)
-			return NULL;
-		reference->stream = stream;
-		reference->grant = grant;
-		LIST_INIT(&reference->leases);
-		NUMBER_ADD(by_grant, stream->references, grant, reference);
-		if (!table_added()) {
-			free(reference);
-			return NULL;
-		}
-		grant_ref(grant);
-		LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
-		/* The charge of its first lease; without any lease the reference itself counts as one. */
-		quota_hold(&stream->tenant->level->own_leases);
-	}
+	if (!reference)
+		reference = reference_new(stream, grant);
+	if (!reference)
+		return NULL;
 	reference->index = index;
-	enter_index(stream, grant, index);
+	reference_enter(reference);
 	return reference;
 }
 
@@ -98,10 +106,10 @@ static void on_released(void *data, struct kernel_call *calls, size_t n)
 			continue;
 		reference->release = NULL;
 		/* KERNEL_E_LINGERS: it stays as long as its stream. It may have been leased again meanwhile. */
-		if (!gone || !LIST_EMPTY(&reference->leases))
+		if (!gone || reference->leases > 0)
 			continue;
 		reference_free(reference);
-		if (stream->users == 0 && !stream->references)
+		if (stream->users == 0 && stream->references.n == 0)
 			stream_free(stream);
 	}
 	free(calls);
@@ -122,6 +130,7 @@ void references_release(struct reference *const *references, size_t n)
 		free(releases);
 		return; /* they stay charged until their stream ends */
 	}
+	references[0]->stream->tenant->ended++;
 	for (size_t i = 0; i < n; i++) {
 		if (references[i]->release)
 			references[i]->release->reference = NULL;

@@ -14,11 +14,12 @@
 #include "daemon/registry/rules.h"
 #include "kernel/kernel.h"
 
-static void tenant_enter(const struct tenant *tenant)
+static void tenant_enter(struct tenant *tenant)
 {
 	const struct entry_tenant entry = { .cgroup_id = tenant->cgroup_id, .is_contained = tenant->is_contained };
 
-	ledger_enter_text(tenant->registry->ledger, ENTRY_TENANT, tenant->number, &entry, sizeof(entry), tenant->path);
+	ledger_enter_text(tenant->registry->ledger, &tenant->entry, ENTRY_TENANT, tenant->number, &entry, sizeof(entry),
+			  tenant->path);
 }
 
 struct search {
@@ -41,6 +42,7 @@ static struct tenant *tenant_free(struct tenant *tenant)
 	if (tenant->level)
 		resting_add(tenant->registry, tenant->level);
 	level_unref(tenant->level);
+	free(tenant->precedent);
 	free(tenant->path);
 	free(tenant);
 	return NULL;
@@ -254,11 +256,11 @@ void tenant_release(struct tenant *tenant)
 {
 	struct registry *registry = tenant->registry;
 
-	if (tenant->connections > 0 || tenant->grants || tenant->streams > 0)
+	if (tenant->connections > 0 || tenant->grants.n > 0 || tenant->streams > 0)
 		return;
 	if (tenant->page_fd >= 0)
 		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });
-	ledger_strike(registry->ledger, ENTRY_TENANT, tenant->number, 0);
+	ledger_strike(registry->ledger, &tenant->entry);
 	HASH_DELETE(by_identity, registry->tenants, tenant);
 	HASH_DELETE(by_number, registry->tenants_by_number, tenant);
 	tenant_free(tenant);

@@ -8,13 +8,11 @@
 #include "protocol/base/table.h"
 #include "protocol/refusal.h"
 
-struct bundle;
 struct client;
 struct holder;
-struct grant;
 struct page_view;
-struct parking;
 struct peer;
+struct precedent;
 struct reserve;
 
 TAILQ_HEAD(client_queue, client);
@@ -40,6 +38,7 @@ enum tenant_turn {
 struct tenant {
 	struct registry *registry;
 	uint32_t number; /* of its page, too */
+	uint32_t entry;	 /* in the ledger */
 	char *path;
 	uint64_t cgroup_id;
 	bool is_contained; /* its cgroup is delegated, or a policy names it */
@@ -56,7 +55,9 @@ struct tenant {
 	bool has_begun;		   /* a new request was the last that was handled */
 	enum tenant_turn turn;	   /* while there are such clients */
 	TAILQ_ENTRY(tenant) in_turns;
-	size_t backlog; /* calls that the kernel has not answered */
+	ev_timer w_delayed;	     /* while it is delayed */
+	struct client *last_delayed; /* of the ready clients: the others are behind it */
+	size_t backlog;		     /* calls that the kernel has not answered */
 	uint32_t streams;
 	uint32_t lingering_streams; /* of those */
 	struct stream_list due;	    /* lingering streams that the kernel is to be asked about */
@@ -66,10 +67,9 @@ struct tenant {
 	uint32_t foreign_before;    /* the fewest foreign events since the first of them */
 	LIST_ENTRY(tenant) in_unwatched;
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
-	struct grant *grants;	     /* table by event */
-	struct bundle *bundles;	     /* table by request */
-	size_t bundle_bytes;	     /* of all bundles, listed or not */
-	struct parking *parkings;    /* table by request */
+	struct id_table grants;	     /* by the number of their event */
+	struct precedent *precedent; /* for requests to come; NULL: none */
+	uint64_t ended;		     /* counts references that have ended or are being released */
 	uint32_t lingering;	     /* grants without a lease */
 
 	uint64_t lost;

@@ -63,8 +63,8 @@ void turn(struct world *world)
 	if (world->daemon) {
 		for (unsigned i = 0; i < TURNS; i++)
 			ev_run(world->daemon->loop, EVRUN_NOWAIT);
-		/* On a slow machine a turn is one request. */
-		while (!TAILQ_EMPTY(&world->daemon->connections.runnable))
+		/* On a slow machine a turn is one request; and not all that a client leaves behind is freed in one turn. */
+		while (ev_is_active(&world->daemon->connections.w_busy))
 			ev_run(world->daemon->loop, EVRUN_NOWAIT);
 	}
 	allocations_given = allocations_left;

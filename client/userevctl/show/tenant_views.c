@@ -5,21 +5,19 @@
 #include "client/userevctl/show/tenants.h"
 #include "protocol/base/array.h"
 
-const char *const tenant_order_names[] = {
-	[TENANTS_BY_EVENTS] = "events",
-	[TENANTS_BY_CONNECTIONS] = "connections",
-	[TENANTS_BY_REFUSALS] = "refusals",
-	[TENANTS_BY_LOST] = "lost",
-	[TENANTS_BY_THROTTLED] = "throttled",
-	[TENANTS_BY_NAME] = "name",
-	NULL,
-};
+/* In the order of enum tenant_order. */
+const char *const tenant_order_names[] = { "events", "connections", "refusals", "lost", "throttled", "name", NULL };
+static const enum tenant_number order_numbers[TENANT_ORDERS] = { TENANT_EVENTS, TENANT_CONNECTIONS, TENANT_REFUSED,
+								 TENANT_LOST,	TENANT_THROTTLED,   TENANT_NUMBERS };
 
-static const enum tenant_number order_numbers[TENANT_ORDERS] = {
-	[TENANTS_BY_EVENTS] = TENANT_EVENTS,	   [TENANTS_BY_CONNECTIONS] = TENANT_CONNECTIONS,
-	[TENANTS_BY_REFUSALS] = TENANT_REFUSED,	   [TENANTS_BY_LOST] = TENANT_LOST,
-	[TENANTS_BY_THROTTLED] = TENANT_THROTTLED, [TENANTS_BY_NAME] = TENANT_NUMBERS,
-};
+enum tenant_order tenant_order(const char *sort)
+{
+	unsigned order = 0;
+
+	while (sort && !streq(sort, tenant_order_names[order]))
+		order++;
+	return order;
+}
 
 void tenant_views_deinit(struct tenant_views *views)
 {
@@ -44,7 +42,7 @@ void tenant_views_json(const struct tenant_views *views, struct json *json)
 	json_begin(json, '[');
 	for (size_t i = 0; i < views->n; i++) {
 		json_line(json, '{');
-		json_put_text(json, "name", views->view[i].name.text);
+		json_put(json, json_text("name", views->view[i].name.text));
 		json_row_fields(json, views->view[i].row);
 		json_end(json, '}');
 	}
@@ -53,17 +51,10 @@ void tenant_views_json(const struct tenant_views *views, struct json *json)
 
 struct tenant_view tenant_view_of(struct cursor row)
 {
-	static const char *const keys[TENANT_NUMBERS] = {
-		[TENANT_EVENTS] = "events",
-		[TENANT_EVENTS_MAX] = "events_max",
-		[TENANT_RESERVED] = "reserved",
-		[TENANT_LINGERING] = "lingering",
-		[TENANT_CONNECTIONS] = "connections",
-		[TENANT_CONNECTIONS_MAX] = "connections_max",
-		[TENANT_FILES] = "files",
-		[TENANT_LOST] = "lost",
-		[TENANT_THROTTLED] = "throttled",
-	};
+	/* In the order of enum tenant_number; refusals are summed. */
+	static const char *const keys[TENANT_NUMBERS] = { "events",	 "events_max",	    "reserved", "lingering",
+							  "connections", "connections_max", "files",	NULL,
+							  "lost",	 "throttled" };
 	struct tenant_view view = { .row = row };
 	struct cursor refusals = row_rows(row, "refusals"), refusal;
 	struct row_field field = { 0 };
@@ -174,19 +165,14 @@ void tenant_views_print(const struct tenant_views *views, const struct output *o
 			const struct tenant_column *columns, size_t n_columns, size_t first, size_t most,
 			enum tenant_order order)
 {
-	_cleanup_(freep) struct column *plain = must(calloc(n_columns, sizeof(*plain)));
-	_cleanup_(freep) unsigned *ranks = must(calloc(n_columns, sizeof(*ranks)));
+	struct column plain[TENANT_COLUMNS_MAX] = { 0 };
 	_cleanup_(table_deinit) struct table table = table_make(plain, n_columns);
 
 	for (size_t i = 0; i < n_columns; i++) {
 		plain[i] = columns[i].column;
-		ranks[i] = columns[i].rank;
-		if (order == TENANT_ORDERS || columns[i].number != order_numbers[order] || table.sorted_by < i)
-			continue;
-		table.sorted_by = i;
-		ranks[i] = 0;
+		if (order < TENANT_ORDERS && columns[i].number == order_numbers[order])
+			table.sorted_by = MIN(table.sorted_by, i);
 	}
-	table.ranks = ranks;
 	for (size_t i = first; i < views->n && i - first < most; i++)
 		for (size_t j = 0; j < n_columns; j++)
 			columns[j].put(&table, &(struct tenant_cell){ &columns[j], views, &views->view[i] });

@@ -17,9 +17,11 @@ enum tenant_order {
 };
 /* Ends with NULL. The first letter of each is its key in `top`. */
 extern const char *const tenant_order_names[];
-#define TENANT_ORDER_OPTION(offset_)                                                                                   \
-	OPTION("sort", "KEY", "events, connections, refusals, lost, throttled or name", option_choice,                 \
-	       .offset = (offset_), .choices = tenant_order_names)
+#define TENANT_SORT_ROW(struct_, member)                                                                               \
+	VALUE_ROW("sort", "KEY", OPTION_WORD, struct_, member, .words = tenant_order_names,                            \
+		  .help = "events, connections, refusals, lost, throttled or name")
+/* Of that option's word; NULL: by events. */
+enum tenant_order tenant_order(const char *sort);
 
 enum tenant_number {
 	TENANT_EVENTS,
@@ -69,13 +71,13 @@ void tenant_view_refusals(const struct tenant_view *, char *ret, size_t size);
 void tenant_views_json(const struct tenant_views *, struct json *);
 
 /* A column of a table of tenants. */
+enum { TENANT_COLUMNS_MAX = 16 };
 struct tenant_cell;
 struct tenant_column {
 	struct column column;
 	void (*put)(struct table *, const struct tenant_cell *);
 	enum tenant_number number; /* for tenant_put_number() and the like; of a text: TENANT_NUMBERS */
 	enum style style;	   /* of a number that is not 0 */
-	unsigned rank;		   /* as in struct table */
 	const char *help;
 };
 struct tenant_cell {

@@ -83,26 +83,22 @@ static void put_change(struct table *table, const struct tenant_cell *cell)
 	table_put(table, STYLE_DIM, text);
 }
 
+#define COLUMN(title, kind, put, number, style, rank, help)                                                            \
+	{                                                                                                              \
+		{ title, kind, rank }, put, number, style, help                                                        \
+	}
 #define NUMBER(title, number, style, rank, help)                                                                       \
-	{                                                                                                              \
-		{ title, COLUMN_NUMBER }, tenant_put_number, number, style, rank, help                                 \
-	}
+	COLUMN(title, COLUMN_NUMBER, tenant_put_number, number, style, rank, help)
 #define RATE(title, number, style, rank)                                                                               \
-	{                                                                                                              \
-		{ title, COLUMN_NUMBER }, put_rate, number, style, rank, "the same, per second"                        \
-	}
+	COLUMN(title, COLUMN_NUMBER, put_rate, number, style, rank, "the same, per second")
 
 static const struct tenant_column columns[] = {
-	{ { "NAME", COLUMN_PATH }, tenant_put_name, TENANT_NUMBERS, STYLE_PLAIN, 0, "the container or unit" },
-	{ { "USED", COLUMN_TEXT },
-	  put_bar,
-	  TENANT_NUMBERS,
-	  STYLE_PLAIN,
-	  2,
-	  "events of the maximum, or of the machine; : reserved" },
+	COLUMN("NAME", COLUMN_PATH, tenant_put_name, TENANT_NUMBERS, STYLE_PLAIN, 0, "the container or unit"),
+	COLUMN("USED", COLUMN_TEXT, put_bar, TENANT_NUMBERS, STYLE_PLAIN, 2,
+	       "events of the maximum, or of the machine; : reserved"),
 	NUMBER("EVENTS", TENANT_EVENTS, STYLE_BOLD, 1, "events that the tenant holds"),
 	NUMBER("MAX", TENANT_EVENTS_MAX, STYLE_PLAIN, 5, "events that the tenant may hold"),
-	{ { "+/-", COLUMN_NUMBER }, put_change, TENANT_EVENTS, STYLE_DIM, 11, "change of EVENTS since the last look" },
+	COLUMN("+/-", COLUMN_NUMBER, put_change, TENANT_EVENTS, STYLE_DIM, 11, "change of EVENTS since the last look"),
 	NUMBER("RESERVE", TENANT_RESERVED, STYLE_PLAIN, 10, "events that are reserved for the tenant"),
 	NUMBER("LINGER", TENANT_LINGERING, STYLE_PLAIN, 8, "events released, but still open in a process"),
 	NUMBER("CONN", TENANT_CONNECTIONS, STYLE_PLAIN, 4, "connections"),
@@ -113,7 +109,7 @@ static const struct tenant_column columns[] = {
 	RATE("LOST/S", TENANT_LOST, STYLE_BAD, 6),
 	NUMBER("THROT", TENANT_THROTTLED, STYLE_WARNING, 13, "requests that had to wait"),
 	RATE("THR/S", TENANT_THROTTLED, STYLE_WARNING, 9),
-	{ { "TENANT", COLUMN_PATH }, tenant_put_path, TENANT_NUMBERS, STYLE_DIM, 15, "the path of the cgroup" },
+	COLUMN("TENANT", COLUMN_PATH, tenant_put_path, TENANT_NUMBERS, STYLE_DIM, 15, "the path of the cgroup"),
 };
 
 static void frame_print_line(const struct output *output, enum style style, const char *text)
@@ -188,11 +184,11 @@ void top_frame_print(const struct top_frame *frame, const struct output *output)
 		frame_print_line(output, STYLE_BAD, frame->trouble);
 	else
 		print_changes(&frame->look.tenants, output);
-	for (size_t i = 0; frame->help && i < ARRAY_SIZE(columns); i++) {
-		snprintf(text, sizeof(text), "%-8s  %s", columns[i].column.title, columns[i].help);
-		frame_print_line(output, STYLE_PLAIN, text);
-	}
 	if (frame->help) {
+		for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
+			snprintf(text, sizeof(text), "%-8s  %s", columns[i].column.title, columns[i].help);
+			frame_print_line(output, STYLE_PLAIN, text);
+		}
 		frame_print_line(output, STYLE_PLAIN, "A narrow terminal has the most important columns only.");
 		frame_print_line(output, STYLE_PLAIN,
 				 "e c r l t n and arrows sort; up, down and page keys scroll; ? goes back");
@@ -207,19 +203,18 @@ void top_frame_print(const struct top_frame *frame, const struct output *output)
 void top_frame_print_keys(const struct top_frame *frame, const struct output *output)
 {
 	size_t n = frame->look.tenants.n;
-	char position[96] = "", text[256], fitting[sizeof(text) + 4];
-	struct text keys = text_make(text, sizeof(text));
+	char position[96] = "", all[128] = "", text[256], fitting[sizeof(text) + 4];
+	struct text orders = text_make(all, sizeof(all));
 
 	if (n > frame->most)
 		snprintf(position, sizeof(position), "%zu-%zu of %zu  ", MIN(frame->first + 1, n),
 			 MIN(frame->first + frame->most, n), n);
-	text_printf(&keys, "%sq quit  ? help  sort by:", position);
 	for (unsigned order = 0; order < TENANT_ORDERS; order++)
-		text_printf(&keys, order == frame->order ? " [%s]" : " %s", tenant_order_names[order]);
-	if (keys.length > output->width) {
-		keys = text_make(text, sizeof(text));
-		text_printf(&keys, "%sq quit  ? help  sort by: %s", position, tenant_order_names[frame->order]);
-	}
+		text_printf(&orders, order == frame->order ? " [%s]" : " %s", tenant_order_names[order]);
+	snprintf(text, sizeof(text), "%sq quit  ? help  sort by:%s", position, all);
+	if (strlen(text) > output->width)
+		snprintf(text, sizeof(text), "%sq quit  ? help  sort by: %s", position,
+			 tenant_order_names[frame->order]);
 	shorten(COLUMN_LONG, text, MAX(output->width, (size_t)5), fitting, sizeof(fitting));
 	output_styled(output, STYLE_DIM, "%s", fitting);
 }

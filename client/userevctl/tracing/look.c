@@ -146,14 +146,14 @@ static int look_at_all(struct session *session, struct record_view *view)
 	session->looked = session->asked = ctl_now_ns();
 	r = tracing_read(session->tracing, status, &catalogue);
 	if (r < 0 && session->looks == 1)
-		return control_explain(session->tracing->ctl->control_socket, r, NULL);
+		return control_explain(session->tracing->ctl->control_socket, r);
 	if (r < 0) {
 		/* A tail goes on while the daemon is restarted. */
 		if (!session->daemon_gone)
 			ctl_note(
 				"userevctl: the daemon does not answer (%s): events that are registered from now on are "
 				"shown once it answers.",
-				strerror(-r));
+				r == -EREMOTEIO ? control_refusal.sentence : strerror(-r));
 		session->daemon_gone = true;
 		return EXIT_DONE;
 	}

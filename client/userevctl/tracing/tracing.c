@@ -8,25 +8,20 @@
 
 int tracing_open(struct ctl *ctl, enum tracing_use use, struct tracing **ret)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
 	_cleanup_(tracing_freep) struct tracing *tracing = must(calloc(1, sizeof(*tracing)));
-	struct cursor row = { 0 };
 	int r, exit_code = EXIT_DONE;
 
 	tracing->ctl = ctl;
 	tracing->fd = -1;
-	r = control_open(ctl->control_socket, &control);
-	if (r == 0)
-		r = control_ask_row(control, KIND_STATUS, &row);
+	r = control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &tracing->status);
 	tracing->no_daemon = control_nobody(r);
-	if (r <= 0 && (!tracing->no_daemon || use == TRACING_LOOK_AT_DAEMON))
-		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG, control);
-	tracing->status = row_copy(row);
-	tracing->kernel = !streq(row_string(row, "backend").text, backend_name(BACKEND_EMBEDDED));
+	if (r < 0 && (!tracing->no_daemon || use == TRACING_LOOK_AT_DAEMON))
+		return control_explain(ctl->control_socket, r);
+	tracing->kernel = !streq(row_string(tracing->status, "backend").text, backend_name(BACKEND_EMBEDDED));
 	if (tracing->kernel)
 		exit_code = tracefs_open(tracing, use);
 	if (tracing->no_daemon && exit_code == EXIT_NO_DAEMON)
-		return control_explain(ctl->control_socket, r, NULL);
+		return control_explain(ctl->control_socket, r);
 	if (tracing->no_daemon && exit_code == EXIT_DONE)
 		ctl_note("userevctl: no daemon runs at %s, so every event here is foreign.", ctl->control_socket);
 	if (exit_code == EXIT_DONE)
@@ -87,26 +82,16 @@ static bool look_at_multi(void *data _unused_, const char *shown, char *ret_fiel
 int tracing_read(const struct tracing *tracing, char *status, struct catalogue *ret)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row = { 0 };
-	int r = 0;
+	struct cursor row;
+	int r = tracing->no_daemon ? 0 : control_open(tracing->ctl->control_socket, &control);
 
-	if (!tracing->no_daemon)
-		r = control_open(tracing->ctl->control_socket, &control);
 	if (r == 0 && control)
 		r = control_ask(control, KIND_EVENTS);
-	while (r == 0 && control && (r = control_next_row(control, &row)) > 0) {
+	while (r >= 0 && control && (r = control_next_row(control, &row)) > 0)
 		catalogue_add_row(ret, row);
-		r = 0;
-	}
-	if (r == -EREMOTEIO)
-		control_explain(tracing->ctl->control_socket, r, control);
-	if (r < 0)
-		return r;
-	if (status)
-		catalogue_add_status(ret, status);
-	if (tracing->kernel)
-		catalogue_merge(ret, look_at_multi, NULL);
-	return 0;
+	if (r == 0 && tracing->kernel)
+		catalogue_merge(ret, status, look_at_multi, NULL);
+	return r;
 }
 
 int tracing_look(struct tracing *tracing)
@@ -121,7 +106,26 @@ int tracing_look(struct tracing *tracing)
 			return tracefs_explain("read user_events_status", errno ? -errno : -EIO);
 	}
 	r = tracing_read(tracing, status, &tracing->events);
-	return r < 0 ? control_explain(tracing->ctl->control_socket, r, NULL) : EXIT_DONE;
+	return r < 0 ? control_explain(tracing->ctl->control_socket, r) : EXIT_DONE;
+}
+
+/* The embedded backend: the daemon is the tracer. */
+static int embedded_turn(struct tracing *tracing, char *const *patterns, int n, bool on, uint64_t *ret_events)
+{
+	_cleanup_(control_freep) struct control *control = NULL;
+	struct cursor row = { 0 };
+	int r;
+
+	r = control_open_or_explain(tracing->ctl, &control);
+	if (r != EXIT_DONE)
+		return r;
+	r = control_ask_strings(control, KIND_TRACE, on ? TRACE_ON : 0, (const char *const *)patterns, (size_t)n);
+	if (r == 0)
+		r = control_next_row(control, &row);
+	if (r <= 0)
+		return control_explain(tracing->ctl->control_socket, r < 0 ? r : -EBADMSG);
+	*ret_events = row_get_u64(row, "events");
+	return EXIT_DONE;
 }
 
 int tracing_turn(struct tracing *tracing, char *const *patterns, int n, bool on, uint64_t *ret_events)
@@ -144,12 +148,41 @@ int tracing_turn(struct tracing *tracing, char *const *patterns, int n, bool on,
 
 int tail_begin(struct tracing *tracing, char *const *patterns, int n, uint16_t flags)
 {
-	return (tracing->kernel ? session_begin : embedded_tail_begin)(tracing, patterns, n, flags);
+	bool any_on = n > 0 || flags & TAIL_NO_FOLLOW;
+	int r;
+
+	if (tracing->kernel)
+		return session_begin(tracing, patterns, n, flags);
+	r = any_on ? EXIT_DONE : tracing_look(tracing);
+	for (size_t i = 0; i < tracing->events.n; i++)
+		any_on |= tracing->events.events[i].on;
+	if (r == EXIT_DONE && !any_on)
+		tail_note_none_is_on();
+	if (r == EXIT_DONE)
+		r = control_open_or_explain(tracing->ctl, &tracing->control);
+	if (r != EXIT_DONE)
+		return r;
+	r = control_ask_strings(tracing->control, KIND_TAIL, flags, (const char *const *)patterns, (size_t)n);
+	if (r < 0)
+		return control_explain(tracing->ctl->control_socket, r);
+	tracing->fd = tracing->control->fd;
+	tracing->control->timeout = 0;
+	return EXIT_DONE;
 }
 
 int tail_read(struct tracing *tracing, struct record_view *view)
 {
-	return (tracing->kernel ? session_read : embedded_tail_read)(tracing, view);
+	int r;
+
+	if (tracing->kernel)
+		return session_read(tracing, view);
+	r = record_view_take(view, tracing->control);
+	if (r == -ETIMEDOUT)
+		return EXIT_DONE;
+	if (r < 0)
+		return control_explain(tracing->ctl->control_socket, r);
+	tracing->over = !tracing->control->more;
+	return view->output_error < 0 ? ctl_output_failed(view->output_error) : EXIT_DONE;
 }
 
 void tail_note_none_is_on(void)

@@ -2,14 +2,15 @@
 
 #include "daemon/ledger/ledger.h"
 
-#include <stdio.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
-#include <time.h>
+#include <sys/wait.h>
 
 #include "tests/suite.h"
 
-enum { KIND = 7, OTHER_KIND = 8, NUMBERS = 40, ROUNDS = 20000 };
+enum { KIND = 7, OTHER_KIND = 8, NUMBERS = 40, TEXT_MAX = 3000, ROUNDS = 20000 };
 
 static void ledger_freep(struct ledger **ledger)
 {
@@ -27,40 +28,45 @@ static struct ledger *make(void)
 	return ledger;
 }
 
-static unsigned count(const struct ledger_image *image)
-{
-	return HASH_CNT(by_key, image->things);
-}
-
 static void expect_text(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b, const char *text)
 {
-	const struct ledger_thing *thing = ledger_find(image, kind, a, b);
+	const struct ledger_entry *entry = ledger_find(image, kind, a, b);
 
-	ck_assert_ptr_nonnull(thing);
-	ck_assert_uint_eq(thing->size, strlen(text));
-	ck_assert_mem_eq(thing->data, text, strlen(text));
+	ck_assert_ptr_nonnull(entry);
+	ck_assert_uint_eq(entry->data_size, strlen(text));
+	ck_assert_mem_eq(entry + 1, text, strlen(text));
 }
 
-static void enter(struct ledger *ledger, uint64_t a, uint64_t b, const char *text)
+static void enter(struct ledger *ledger, uint32_t *place, uint64_t a, uint64_t b, const char *text)
 {
-	ledger_enter(ledger, KIND, a, b, text, strlen(text));
+	ledger_enter(ledger, place, KIND, a, b, text, strlen(text));
+}
+
+static size_t used_bytes(const struct ledger *ledger)
+{
+	struct stat status;
+
+	ck_assert_int_eq(fstat(ledger->fd, &status), 0);
+	return (size_t)status.st_blocks * 512;
 }
 
 TEST(last_entry_counts_until_it_is_struck)
 {
+	uint32_t place[6] = { 0 };
 	LEDGER(ledger);
 	IMAGE(image);
 
-	enter(ledger, 1, 0, "one");
-	enter(ledger, 2, 0, "two");
-	enter(ledger, 2, 1, "another two");
-	enter(ledger, 1, 0, "one, corrected");
-	enter(ledger, 3, 0, "three");
-	ledger_enter(ledger, OTHER_KIND, 2, 0, NULL, 0);
-	ledger_strike(ledger, KIND, 3, 0);
-	ledger_strike(ledger, KIND, 4, 0);
+	enter(ledger, &place[0], 1, 0, "one");
+	enter(ledger, &place[1], 2, 0, "two");
+	enter(ledger, &place[2], 2, 1, "another two");
+	enter(ledger, &place[0], 1, 0, "one, corrected");
+	enter(ledger, &place[3], 3, 0, "three");
+	ledger_enter(ledger, &place[4], OTHER_KIND, 2, 0, "", 0);
+	ledger_strike(ledger, &place[3]);
+	ledger_strike(ledger, &place[5]);
+	ck_assert_uint_eq(place[3], 0);
 	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
-	ck_assert_uint_eq(count(&image), 4);
+	ck_assert_uint_eq(image.n, 4);
 	expect_text(&image, KIND, 1, 0, "one, corrected");
 	expect_text(&image, KIND, 2, 0, "two");
 	expect_text(&image, KIND, 2, 1, "another two");
@@ -68,39 +74,62 @@ TEST(last_entry_counts_until_it_is_struck)
 	ck_assert_ptr_null(ledger_find(&image, KIND, 3, 0));
 }
 
-TEST(things_are_listed_by_kind_in_their_order)
+TEST(entry_may_have_a_text_behind_its_data)
 {
-	const struct ledger_thing *thing = NULL;
+	const uint64_t data = 0x0102030405060708;
+	uint32_t place = 0;
+	uint64_t found;
+	LEDGER(ledger);
+	IMAGE(image);
+
+	ledger_enter_text(ledger, &place, KIND, 1, &data, sizeof(data), "a text");
+	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
+	ck_assert_uint_eq(image.entries[0]->data_size, sizeof(data) + 6);
+	ledger_get(image.entries[0], &found, sizeof(found));
+	ck_assert_uint_eq(found, data);
+	ck_assert_mem_eq((const uint8_t *)(image.entries[0] + 1) + sizeof(data), "a text", 6);
+}
+
+TEST(things_are_listed_by_kind_and_number)
+{
+	const struct ledger_entry *entry = NULL;
+	uint32_t place[2][6] = { 0 };
 	LEDGER(ledger);
 	IMAGE(image);
 
 	for (uint64_t i = 5; i > 0; i--) {
-		enter(ledger, i, 0, "");
-		ledger_enter(ledger, OTHER_KIND, i, 0, NULL, 0);
+		enter(ledger, &place[0][i], i, 0, "");
+		ledger_enter(ledger, &place[1][i], OTHER_KIND, i, 0, "", 0);
 	}
-	enter(ledger, 4, 0, "later");
+	enter(ledger, &place[0][4], 4, 0, "later");
 	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
-	for (uint64_t i = 5; i > 0; i--) {
-		thing = ledger_next(&image, KIND, thing);
-		ck_assert_uint_eq(thing->key.a, i);
+	for (uint64_t i = 1; i <= 5; i++) {
+		entry = ledger_next(&image, KIND, entry);
+		ck_assert_uint_eq(entry->a, i);
 	}
-	ck_assert_ptr_null(ledger_next(&image, KIND, thing));
+	ck_assert_ptr_null(ledger_next(&image, KIND, entry));
+	ck_assert_ptr_null(ledger_next(&image, KIND - 1, NULL));
+	ck_assert_ptr_null(ledger_next(&image, OTHER_KIND + 1, NULL));
 }
 
 TEST(null_ledger_is_ignored)
 {
-	ledger_enter(NULL, KIND, 1, 2, "x", 1);
-	ledger_strike(NULL, KIND, 1, 2);
-	ck_assert(!ledger_tidy(NULL));
+	uint32_t place = 0;
+
+	ledger_enter(NULL, &place, KIND, 1, 2, "x", 1);
+	ledger_enter_text(NULL, &place, KIND, 1, "x", 1, "text");
+	ck_assert_uint_eq(place, 0);
+	ledger_strike(NULL, &place);
 }
 
 TEST(short_data_is_filled_with_zeros)
 {
+	uint32_t place = 0;
 	uint8_t data[8];
 	LEDGER(ledger);
 	IMAGE(image);
 
-	enter(ledger, 1, 0, "abcd");
+	enter(ledger, &place, 1, 0, "abcd");
 	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
 	memset(data, 0xff, sizeof(data));
 	ledger_get(ledger_find(&image, KIND, 1, 0), data, sizeof(data));
@@ -110,77 +139,23 @@ TEST(short_data_is_filled_with_zeros)
 	ck_assert_mem_eq(data, "ab\xff\xff", 4);
 }
 
-TEST(truncated_file_has_all_complete_entries)
+/* The copy of the fd that the keeper has. */
+TEST(copy_of_the_fd_sees_later_entries)
 {
-	static const char *const texts[] = { "",	 "a",	      "seven..",
-					     "eight...", "nine.....", "an entry that is longer than all" };
-	size_t ends[ARRAY_SIZE(texts) + 1];
+	_cleanup_(fd_closep) int copy = -1;
+	uint32_t place[1000] = { 0 };
 	LEDGER(ledger);
+	IMAGE(image);
 
-	ends[0] = ledger->used;
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		enter(ledger, i, 0, texts[i]);
-		ends[i + 1] = ledger->used;
-	}
-	for (size_t cut = ledger->used; cut >= ends[0]; cut--) {
-		_cleanup_(fd_closep) int fd = memfd_create("cut", MFD_CLOEXEC);
-		size_t whole = 0;
-		IMAGE(image);
-
-		while (whole < ARRAY_SIZE(texts) && ends[whole + 1] <= cut)
-			whole++;
-		ck_assert_int_eq(write(fd, ledger->memory, cut), (ssize_t)cut);
-		ck_assert_int_eq(ledger_read(fd, &image), 0);
-		ck_assert_uint_eq(count(&image), whole);
-		for (size_t i = 0; i < whole; i++)
-			expect_text(&image, KIND, i, 0, texts[i]);
-	}
+	copy = dup(ledger->fd);
+	for (unsigned i = 0; i < ARRAY_SIZE(place); i++)
+		enter(ledger, &place[i], i, 0,
+		      "a text that needs so many bytes that the file has to grow several times");
+	ck_assert_int_eq(ledger_read(copy, &image), 0);
+	ck_assert_uint_eq(image.n, ARRAY_SIZE(place));
 }
 
-/* The daemon was killed while it wrote: the rest of the entry is zero. */
-TEST(torn_entry_is_ignored)
-{
-	size_t begin, end;
-	LEDGER(ledger);
-
-	enter(ledger, 1, 0, "the first one");
-	begin = ledger->used;
-	enter(ledger, 2, 0, "the second one, which is torn");
-	end = ledger->used;
-	for (size_t at = begin; at < end; at++) {
-		uint8_t copy[256] = { 0 };
-		_cleanup_(fd_closep) int fd = memfd_create("torn", MFD_CLOEXEC);
-		IMAGE(image);
-
-		ck_assert_uint_le(end, sizeof(copy));
-		memcpy(copy, ledger->memory, at);
-		ck_assert_int_eq(write(fd, copy, sizeof(copy)), sizeof(copy));
-		ck_assert_int_eq(ledger_read(fd, &image), 0);
-		/* If only zeros are missing, the entry is complete. */
-		if (memcmp(copy, ledger->memory, end) != 0)
-			ck_assert_uint_eq(count(&image), 1);
-		expect_text(&image, KIND, 1, 0, "the first one");
-	}
-}
-
-TEST(flipped_bit_ends_the_file)
-{
-	size_t begin, end;
-	LEDGER(ledger);
-
-	enter(ledger, 1, 0, "the first one");
-	begin = ledger->used;
-	enter(ledger, 2, 0, "the second one");
-	end = ledger->used;
-	for (size_t bit = begin * 8; bit < end * 8; bit++) {
-		IMAGE(image);
-
-		ledger->memory[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
-		ck_assert_uint_eq(count(&image), 1);
-		ledger->memory[bit / 8] ^= (uint8_t)(1 << bit % 8);
-	}
-}
+/* --- files that are no ledger --- */
 
 static int read_bytes(const void *bytes, size_t size)
 {
@@ -216,7 +191,80 @@ TEST(newer_version_has_an_errno_of_its_own)
 	ck_assert_int_eq(read_bytes(&header, sizeof(header)), 0);
 }
 
-/* --- rewriting --- */
+/* A part of the entries would restore the wrong state. */
+TEST(damaged_entry_makes_the_ledger_invalid)
+{
+	const struct ledger_entry sound = { .size = 48, .kind = KIND, .data_size = 16 };
+	struct {
+		struct ledger_header header;
+		struct ledger_entry entry;
+		uint8_t data[16];
+		struct ledger_entry end;
+	} file = { { "userevdL", LEDGER_VERSION, 0, sizeof(file.header) }, sound, "", { 0 } };
+	static const uint32_t sizes[] = { 1, 24, 31, 33, 44, 49, 88, 1 << 20, UINT32_MAX };
+
+	ck_assert_int_eq(read_bytes(&file, sizeof(file)), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		file.entry.size = sizes[i];
+		ck_assert_int_eq(read_bytes(&file, sizeof(file)), -EBADMSG);
+	}
+	file.entry = sound;
+	file.entry.data_size = 17;
+	ck_assert_int_eq(read_bytes(&file, sizeof(file)), -EBADMSG);
+	file.entry = sound;
+	ck_assert_int_eq(read_bytes(&file, sizeof(file) - sizeof(file.end) - 8), -EBADMSG);
+}
+
+/* --- the log of version 1 --- */
+
+struct log {
+	_Alignas(uint64_t) uint8_t bytes[4096];
+	size_t used;
+};
+
+static void log_add(struct log *log, uint64_t a, uint16_t struck, const char *text)
+{
+	const size_t size = strlen(text);
+	const struct ledger_entry entry = {
+		.size = (uint32_t)(sizeof(entry) + (size + 7) / 8 * 8),
+		.zero = 4711, /* there was a checksum */
+		.kind = KIND,
+		.struck = struck,
+		.data_size = (uint32_t)size,
+		.a = a,
+	};
+
+	memcpy(log->bytes + log->used, &entry, sizeof(entry));
+	memcpy(log->bytes + log->used + sizeof(entry), text, size);
+	log->used += entry.size;
+}
+
+TEST(log_of_version_1_is_read)
+{
+	const struct ledger_header header = { "userevdL", 1, 0, sizeof(header) + 8 };
+	struct log log = { .used = header.start };
+	IMAGE(image);
+
+	memcpy(log.bytes, &header, sizeof(header));
+	log_add(&log, 1, 0, "one");
+	log_add(&log, 2, 0, "two");
+	log_add(&log, 1, 1, "");
+	log_add(&log, 3, 0, "three");
+	log_add(&log, 2, 0, "two, corrected");
+	log_add(&log, 4, 1, "");
+	log_add(&log, 5, 0, "five");
+	log_add(&log, 5, 1, "");
+	log_add(&log, 5, 0, "five again");
+	log.used += 8;
+	log_add(&log, 6, 0, "behind the end");
+	ck_assert_int_eq(ledger_parse(log.bytes, sizeof(log.bytes), &image), 0);
+	ck_assert_uint_eq(image.n, 3);
+	expect_text(&image, KIND, 2, 0, "two, corrected");
+	expect_text(&image, KIND, 3, 0, "three");
+	expect_text(&image, KIND, 5, 0, "five again");
+}
+
+/* --- histories --- */
 
 static unsigned any(unsigned below)
 {
@@ -227,182 +275,168 @@ static unsigned any(unsigned below)
 }
 
 struct model {
+	uint32_t place[NUMBERS];
 	bool there[NUMBERS];
-	char text[NUMBERS][400];
+	char text[NUMBERS][TEXT_MAX];
 };
 
-static void step(struct ledger *ledger, struct model *model)
+/* Mostly short texts, some so long that a block has four of them. */
+static void model_step(struct model *model, struct ledger *ledger)
 {
-	unsigned i = any(NUMBERS);
+	static const unsigned sizes[] = { 40, 40, 40, 90, 400, TEXT_MAX };
+	unsigned i = any(NUMBERS), size = sizes[any(ARRAY_SIZE(sizes))];
 
-	if (any(3) == 0) {
-		ledger_strike(ledger, KIND, i, i);
-		model->there[i] = false;
-		return;
-	}
+	model->there[i] = any(3) != 0;
 	memset(model->text[i], 'a' + (int)any(26), sizeof(model->text[i]));
-	model->text[i][any(sizeof(model->text[i]))] = '\0';
-	model->text[i][sizeof(model->text[i]) - 1] = '\0';
-	enter(ledger, i, i, model->text[i]);
-	model->there[i] = true;
+	model->text[i][any(size)] = '\0';
+	if (!model->there[i])
+		ledger_strike(ledger, &model->place[i]);
+	else
+		enter(ledger, &model->place[i], i, i, model->text[i]);
 }
 
-static void expect_model(const struct ledger *ledger, const struct model *model)
+static bool image_has(const struct ledger_image *image, const struct model *model, unsigned i)
+{
+	const struct ledger_entry *entry = ledger_find(image, KIND, i, i);
+
+	if (!entry || !model->there[i])
+		return !entry && !model->there[i];
+	return entry->data_size == strlen(model->text[i]) && memcmp(entry + 1, model->text[i], entry->data_size) == 0;
+}
+
+static bool image_is(const struct ledger_image *image, const struct model *model)
 {
 	unsigned n = 0;
-	IMAGE(image);
 
-	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
 	for (unsigned i = 0; i < NUMBERS; i++) {
-		if (!model->there[i])
-			continue;
-		expect_text(&image, KIND, i, i, model->text[i]);
-		n++;
+		if (!image_has(image, model, i))
+			return false;
+		n += model->there[i];
 	}
-	ck_assert_uint_eq(count(&image), n);
+	return n == image->n;
 }
 
-static size_t used_blocks(const struct ledger *ledger)
-{
-	struct stat status;
-
-	ck_assert_int_eq(fstat(ledger->fd, &status), 0);
-	return (size_t)status.st_blocks * 512;
-}
-
-/* In a random history the file has the same content after each piece, for a daemon that starts then. */
-TEST(rewriting_keeps_content_and_file_small)
+TEST(slots_are_used_again)
 {
 	static struct model model;
-	unsigned rewritten = 0;
 	size_t largest = 0;
 	LEDGER(ledger);
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		const bool before = ledger->rewriting;
+		IMAGE(image);
 
-		step(ledger, &model);
+		model_step(&model, ledger);
 		ck_assert_int_eq(ledger->failed, 0);
-		if (any(4) > 0)
+		largest = MAX(largest, used_bytes(ledger));
+		if (any(100) > 0)
 			continue;
-		ledger_tidy(ledger);
-		ck_assert_int_eq(ledger->failed, 0);
-		rewritten += before && !ledger->rewriting;
-		if (ledger->rewriting || any(100) == 0)
-			expect_model(ledger, &model);
-		largest = MAX(largest, used_blocks(ledger));
+		ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
+		ck_assert(image_is(&image, &model));
 	}
-	expect_model(ledger, &model);
-	ck_assert_uint_gt(rewritten, 10);
-	ck_assert_uint_lt(largest, (size_t)8 * LEDGER_SPARE);
-	ck_assert_uint_lt(ledger->size, (size_t)16 * LEDGER_SPARE);
-	while (ledger_tidy(ledger))
-		;
-	ck_assert_uint_lt(used_blocks(ledger), (size_t)4 * LEDGER_SPARE);
+	/* Twice as much as all entries with the longest texts, at most. */
+	ck_assert_uint_lt(largest, (size_t)2 * NUMBERS * 4096);
 }
 
-TEST(rewriting_keeps_the_order_of_things)
+TEST(memory_of_struck_entries_comes_back)
 {
-	static const uint64_t order[] = { 5, 3, 2, 1, 4 };
-	const struct ledger_thing *thing = NULL;
+	enum { MANY = 30000 };
+	static uint32_t place[MANY], more[MANY];
+	uint32_t one = 0;
+	size_t before;
 	LEDGER(ledger);
 	IMAGE(image);
 
-	for (unsigned i = 5; i > 0; i--)
-		enter(ledger, i, 0, "once");
-	ledger_strike(ledger, KIND, 4, 0);
-	enter(ledger, 3, 0, "again");
-	enter(ledger, 4, 0, "anew");
-	for (unsigned i = 0; i < 3 * LEDGER_SPARE / 32; i++)
-		enter(ledger, 5, 0, "often");
-	ck_assert(ledger_tidy(ledger));
-	while (ledger_tidy(ledger))
-		;
-	ck_assert_uint_lt(ledger->used - ledger->start, 1000);
-	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
-	for (size_t i = 0; i < 5; i++) {
-		thing = ledger_next(&image, KIND, thing);
-		ck_assert_uint_eq(thing->key.a, order[i]);
+	enter(ledger, &one, 1, 1, "stays");
+	before = used_bytes(ledger);
+	for (unsigned i = 0; i < MANY; i++) {
+		enter(ledger, &place[i], i, 2, "an event of some fields u32 one; u64 two; char three[16]");
+		enter(ledger, &more[i], i, 3, "a lease");
 	}
-	expect_text(&image, KIND, 3, 0, "again");
-	expect_text(&image, KIND, 4, 0, "anew");
-}
-
-/* A piece is some hundred entries, however long the ledger is. */
-TEST(rewriting_a_million_things_takes_many_pieces)
-{
-	enum { THINGS = 1000000 };
-	struct timespec before, after;
-	double longest = 0., all = 0.;
-	unsigned pieces = 0;
-	bool more;
-	LEDGER(ledger);
-	IMAGE(image);
-
-	for (unsigned turn = 0; turn < 3; turn++)
-		for (uint64_t i = 0; i < THINGS; i++)
-			ledger_enter(ledger, KIND, i, i / 7, &i, sizeof(i));
-	do {
-		size_t blocks = used_blocks(ledger);
-
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
-		more = ledger_tidy(ledger);
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-		double took = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
-
-		longest = MAX(longest, took);
-		all += took;
-		pieces++;
-		ck_assert_uint_le(used_blocks(ledger), blocks + (64 << 10));
-		ledger_enter(ledger, OTHER_KIND, pieces % 100, 0, "busy", 4);
-	} while (more);
-	printf("a million things were rewritten in %u pieces, %.0f ms of a processor in all; the longest took %.2f\n",
-	       pieces, all * 1e3, longest * 1e3);
-	ck_assert_uint_gt(pieces, 1000);
-	ck_assert_int_eq(ledger->failed, 0);
-	ck_assert_uint_lt(ledger->used - ledger->start, (size_t)THINGS * 48);
-	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
-	ck_assert_uint_eq(count(&image), THINGS + 100);
-}
-
-/* The entries reach the new place: this rewrite is given up, and the next rewrite succeeds. */
-TEST(rewriting_gives_way_to_new_entries)
-{
-	enum { OLD = 3 * LEDGER_SPARE / 48, MUCH = 20 * LEDGER_SPARE / 48 };
-	uint64_t others = 0;
-	LEDGER(ledger);
-	IMAGE(image);
-
-	for (uint64_t i = 0; i < OLD; i++)
-		ledger_enter(ledger, KIND, i, 0, &i, sizeof(i));
-	for (unsigned pieces = 1; ledger->rewriting || pieces == 1; pieces++) {
-		for (uint64_t i = 0; i < MUCH && pieces % 30 == 0; i++, others++)
-			ledger_enter(ledger, OTHER_KIND, others, 0, &i, sizeof(i));
-		ledger_tidy(ledger);
+	ck_assert_uint_gt(used_bytes(ledger), (size_t)MANY * 100);
+	ck_assert_uint_lt(used_bytes(ledger), (size_t)MANY * 160);
+	for (unsigned i = 0; i < MANY; i++) {
+		ledger_strike(ledger, &place[i]);
+		ledger_strike(ledger, &more[i]);
 	}
-	ck_assert_uint_gt(others, 0);
-	while (ledger_tidy(ledger))
-		;
-	ck_assert_int_eq(ledger->failed, 0);
+	/* A block for each of the three sizes, and the block with the header. */
+	ck_assert_uint_le(used_bytes(ledger), before + (size_t)3 * LEDGER_BLOCK);
 	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
-	ck_assert_uint_eq(count(&image), OLD + others);
+	ck_assert_uint_eq(image.n, 1);
+	expect_text(&image, KIND, 1, 1, "stays");
+	/* The holes are filled first. */
+	before = ledger->n_blocks;
+	for (unsigned i = 0; i < MANY; i++)
+		enter(ledger, &place[i], i, 2, "an event of some fields u32 one; u64 two; char three[16]");
+	ck_assert_uint_eq(ledger->n_blocks, before);
 }
 
-TEST(copy_of_the_fd_sees_the_rewritten_ledger)
-{
-	_cleanup_(fd_closep) int copy = -1;
-	LEDGER(ledger);
-	IMAGE(image);
+/* --- killed at any time --- */
 
-	copy = dup(ledger->fd);
-	for (unsigned i = 0; i < 3 * LEDGER_SPARE / 32; i++)
-		enter(ledger, 1, 0, "again and again");
-	ck_assert(ledger_tidy(ledger));
-	while (ledger_tidy(ledger))
-		;
-	enter(ledger, 2, 0, "after that");
-	ck_assert_int_eq(ledger_read(copy, &image), 0);
-	ck_assert_uint_eq(count(&image), 2);
-	expect_text(&image, KIND, 1, 0, "again and again");
-	expect_text(&image, KIND, 2, 0, "after that");
+enum { STEPS = 60 };
+
+static _Noreturn void be_killed(struct ledger *ledger, unsigned *step)
+{
+	static struct model model;
+
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	raise(SIGSTOP);
+	for (; *step < STEPS; __atomic_add_fetch(step, 1, __ATOMIC_RELAXED))
+		model_step(&model, ledger);
+	_exit(0);
+}
+
+static bool stops_again(pid_t child)
+{
+	int status;
+
+	if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status))
+		return false;
+	return ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) == 0;
+}
+
+/*
+ * After each instruction of another process that enters and strikes, the ledger has the state before the call, or the state after it:
+ * nothing in between.
+ */
+TEST(ledger_is_whole_after_each_instruction)
+{
+	static struct model before, after;
+	unsigned *step = mmap(NULL, sizeof(*step), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned long changes = 0;
+	LEDGER(ledger);
+	LEDGER(own);
+	_cleanup_(freep) uint8_t *last = NULL;
+	uint32_t place[NUMBERS] = { 0 };
+	unsigned now = 0;
+	pid_t child;
+
+	/* So that the file need not grow. */
+	memset(before.text[0], 'x', TEXT_MAX - 1);
+	for (unsigned i = 0; i < NUMBERS; i++)
+		enter(ledger, &place[i], i, i, before.text[0]);
+	for (unsigned i = 0; i < NUMBERS; i++)
+		ledger_strike(ledger, &place[i]);
+	last = malloc(ledger->size);
+	memcpy(last, ledger->memory, ledger->size);
+	child = fork();
+	if (child == 0)
+		be_killed(ledger, step);
+	model_step(&after, own);
+	while (stops_again(child)) {
+		if (memcmp(last, ledger->memory, ledger->size) == 0 && *step == now)
+			continue;
+		memcpy(last, ledger->memory, ledger->size);
+		for (; now < *step && now < STEPS; now++) {
+			before = after;
+			model_step(&after, own);
+		}
+		IMAGE(image);
+
+		ck_assert_int_eq(ledger_parse(last, ledger->size, &image), 0);
+		ck_assert(image_is(&image, &before) || image_is(&image, &after));
+		changes++;
+	}
+	ck_assert_uint_eq(*step, STEPS);
+	ck_assert_uint_gt(changes, 5 * STEPS);
+	munmap(step, sizeof(*step));
 }
