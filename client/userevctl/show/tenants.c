@@ -57,11 +57,10 @@ static int tenants_run(struct ctl *ctl)
 
 	options_read(ctl, &values, 0, INT32_MAX);
 	ctl->output.full = values.full;
-	r = control_open_or_explain(ctl, &control);
+	r = control_ask_or_explain(ctl, KIND_TENANTS, &control);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask(control, KIND_TENANTS);
-	while (r >= 0 && (r = control_next_row(control, &row)) > 0) {
+	while ((r = control_next_row(control, &row)) > 0) {
 		const struct tenant_view view = tenant_view_of(row);
 
 		if (tenant_is_wanted(ctl, &view))

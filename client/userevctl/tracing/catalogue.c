@@ -141,10 +141,9 @@ static void drop_duplicates(struct catalogue *catalogue)
 	catalogue->n = n;
 }
 
-void catalogue_merge(struct catalogue *catalogue, char *status,
-		     bool (*look)(void *data, const char *shown, char *ret_fields, size_t size), void *data)
+void catalogue_merge(struct catalogue *catalogue, char *status, read_format_fn *read_format)
 {
-	char fields[FORMAT_FIELDS_MAX];
+	struct event_format format;
 	const char *shown;
 	unsigned used_by;
 
@@ -155,9 +154,9 @@ void catalogue_merge(struct catalogue *catalogue, char *status,
 
 		if (join_row(catalogue, shown, NULL, shown, used_by))
 			continue;
-		if (dot && look(data, shown, fields, sizeof(fields)))
+		if (dot && read_format(multi, shown, &format) == 0)
 			base = must(strndup(shown, (size_t)(dot - shown)));
-		if (!base || !join_row(catalogue, base, fields, shown, used_by))
+		if (!base || !join_row(catalogue, base, format.fields, shown, used_by))
 			add_foreign(catalogue, shown, steal_pointer(base), used_by);
 	}
 	catalogue_sort(catalogue->events, catalogue->n);

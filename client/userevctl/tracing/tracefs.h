@@ -132,7 +132,7 @@ void session_ask_daemon(struct session *);
 
 /*
  * look.c: switches on wanted events that have come, and off those that are not wanted any more: an enum exit_code. `view`:
- * NULL in the first look.
+ * NULL in the first look. Sets the time of the next look, `due`.
  */
 int look_now(struct session *, struct record_view *view);
 /* How long to wait before the next look, in ns. */
