@@ -31,17 +31,6 @@ static const struct tenant_column columns[] = {
 	{ { "REFUSED", COLUMN_LONG, 0 }, put_tenant_refusals, "", STYLE_WARNING, NULL },
 };
 
-static bool tenant_is_wanted(const struct ctl *ctl, const struct tenant_view *view)
-{
-	bool wanted = ctl->argc == 0;
-
-	for (int i = 0; i < ctl->argc; i++) {
-		wanted |= name_matches(ctl->argv[i], view->path, view->path_length);
-		wanted |= name_matches(ctl->argv[i], view->name.text, strlen(view->name.text));
-	}
-	return wanted;
-}
-
 struct tenants_values {
 	const char *sort;
 	bool full;
@@ -62,8 +51,12 @@ static int tenants_run(struct ctl *ctl)
 		return r;
 	while ((r = control_next_row(control, &row)) > 0) {
 		const struct tenant_view view = tenant_view_of(row);
+		bool wanted = ctl->argc == 0;
 
-		if (tenant_is_wanted(ctl, &view))
+		for (int i = 0; i < ctl->argc; i++)
+			wanted |= name_matches(ctl->argv[i], view.path, view.path_length) ||
+				  name_matches(ctl->argv[i], view.name.text, strlen(view.name.text));
+		if (wanted)
 			tenant_views_add(&views, row);
 	}
 	if (r < 0)
