@@ -90,16 +90,13 @@ static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int eve
 	struct daemon *daemon = container_of(w, struct daemon, w_turn);
 
 	clients_take_requests(&daemon->connections);
-	/*
-	 * A client that leaves may leave records, and may turn events off; and sending that to others may show that they have
-	 * left, too.
-	 */
-	do {
-		clients_sweep(&daemon->connections);
-		tails_continue(daemon);
-		clients_flush_changes(&daemon->connections);
-	} while (!TAILQ_EMPTY(&daemon->connections.leaving));
+	/* First: a client that leaves may leave records, and may turn events off. */
+	clients_sweep(&daemon->connections);
+	streams_end(&daemon->registry);
+	tails_continue(daemon);
+	clients_flush_changes(&daemon->connections);
 	deposit_check(&daemon->connections);
+	clients_stay_awake(&daemon->connections);
 	if (daemon->registry.kernel->stalled && !ev_is_active(&daemon->w_stalled)) {
 		ev_timer_set(&daemon->w_stalled, LATER_INTERVAL, 0.);
 		ev_timer_start(daemon->loop, &daemon->w_stalled);
@@ -161,8 +158,8 @@ static void stop_watchers(struct daemon *daemon)
 	ev_signal_stop(daemon->loop, &daemon->w_terminate);
 	ev_signal_stop(daemon->loop, &daemon->w_hangup);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
-	scheduler_deinit(&daemon->connections);
 	deadlines_deinit(&daemon->connections);
+	deposits_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(&daemon->registry);
@@ -255,10 +252,10 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	registry->tenant_is_process = options->tenant_is_process;
 	registry->allow_persist = options->allow_persist;
 	TAILQ_INIT(&registry->lingering);
+	TAILQ_INIT(&registry->ending);
 	TAILQ_INIT(&registry->looks);
 	TAILQ_INIT(&registry->settling);
 	LIST_INIT(&registry->unwatched);
-	LIST_INIT(&registry->persistent);
 	machine_init(&registry->machine, 0);
 	machine_init(&registry->files, 0);
 }
@@ -279,6 +276,7 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->client_timeout = options->client_timeout;
 	clients_init(connections);
 	deadlines_init(connections);
+	deposits_init(connections);
 	scheduler_init(connections);
 }
 
@@ -350,9 +348,10 @@ int daemon_run(struct daemon *daemon)
 /* The next daemon finds everything as it is now: nothing more is sent, and nothing is released. */
 static void daemon_leave_to_next(struct daemon *daemon)
 {
+	deposit_rest(&daemon->connections);
 	for (struct client *client = TAILQ_FIRST(&daemon->connections.clients); client;
 	     client = TAILQ_NEXT(client, all)) {
-		client->kept = client->holder.tenant;
+		client->kept = client->deposited;
 		client_close(client);
 	}
 	/* First: the keeper may have carried out calls that are cancelled here. */
@@ -380,12 +379,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	declared_deinit(&daemon->registry);
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);
-	while (!LIST_EMPTY(&daemon->registry.persistent)) {
-		struct grant *grant = LIST_FIRST(&daemon->registry.persistent);
-
-		LIST_REMOVE(grant, persists);
-		grant_unref(grant);
-	}
+	grants_end(&daemon->registry);
 	inflight_deinit(&daemon->connections);
 	if (daemon->registry.kernel)
 		stop_watchers(daemon);
@@ -394,6 +388,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	rules_deinit(&daemon->registry);
 	machine_deinit(&daemon->registry.machine);
 	machine_deinit(&daemon->registry.files);
+	cgroups_forget(&daemon->registry.cgroups);
 	kernel_free(daemon->registry.kernel);
 	if (daemon->keeper > 0)
 		waitpid(daemon->keeper, NULL, 0);

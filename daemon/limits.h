@@ -10,8 +10,8 @@ enum {
 	DEFAULT_MAX_CONNECTIONS = 1024,
 	/* Without a guard each connection has a file of its own, and may have its second one while the first lingers. */
 	DEFAULT_MAX_FILES = 2048,
-	/* Six hundred programs with a hundred events each, on files of their own; some 20 MiB of the daemon's memory. */
-	DEFAULT_MAX_LEASES = 65536,
+	/* As many connections with 128 events each, on files of their own; some 20 MiB of the daemon's memory. */
+	DEFAULT_MAX_LEASES = 131072,
 	/* Types of kernel events that are left for others: kprobes, synthetic events, events that a tracing session makes. */
 	DEFAULT_KERNEL_MARGIN = 256,
 	/* A minute of a thousand records a second, and little memory on any machine. */
@@ -22,8 +22,18 @@ enum {
 	DEFAULT_CLIENT_TIMEOUT = 10,
 	/* Bytes of one tenant's requests under way and unread answers: 16 long requests, or 32 long answers. */
 	WAITING_BYTES_MAX = 4 << 20,
+	/* Clients that were sent fds, until the kernel is asked whether they have read: one call for each, and never many at once. */
+	UNASKED_MAX = 64,
+	/* Connections that are deposited in one turn of the loop: a tenth of a millisecond's work. */
+	DEPOSITS_MAX = 64,
 	/* Delayed answers that are sent in one turn of the loop when fds can be sent again. */
 	LATER_MAX = 64,
+	/* Leases, or events of a stream, that are released in one turn of the loop: a tenth of a millisecond. */
+	RELEASES_MAX = 128,
+	/* A client that leaves takes as long as so many of them. */
+	RELEASES_OF_CLIENT = 8,
+	/* Clients of a delayed tenant whose hangups the kernel is asked to report, in one turn: a system call each. */
+	DELAYED_MAX = 16,
 	/* Packets of a disconnected client that are still read, so that our last packet is not lost. */
 	UNREAD_MAX = 64,
 	/* Readers of the metrics at the same time; others wait. There is one exporter, and now and then an admin. */
@@ -49,12 +59,12 @@ enum {
 	/* Polls of lingering streams in a second: each is a walk along the locks of all data files, 20 µs with a thousand. */
 	LOOKS_PER_SECOND = 250,
 	/* … with the embedded backend, where each is a poll(2). */
-	LOOKS_OWN = 10000,
+	LOOKS_OWN = 2500,
+	/* … of which so many at once. */
+	LOOKS_AT_ONCE = 50,
 	/* Bytes that are freed before malloc_trim(3), and the bytes that it keeps. */
 	TRIM_BYTES = 1 << 20,
 	TRIM_PAD = 128 << 10,
-	/* Bytes of requests and answers that one tenant's bundles keep: eight of the longest. */
-	BUNDLE_BYTES_MAX = 1 << 20,
 	/* Attempts to connect to a keeper at the start: one that is out of memory may be replaced. */
 	KEEPER_TRIES = 3,
 	/* Bits in one CHANGED; for more it tells the client to look at all. */
@@ -68,11 +78,14 @@ enum {
 #define THROTTLE_LEAST	  0.01	 /* between looks at tenants over their request rate */
 #define WAITING_INTERVAL  0.1	 /* between looks at tenants with too many requests under way or answers unread */
 #define LATER_INTERVAL	  0.02	 /* after ETOOMANYREFS: other receivers have to take fds first */
-#define LEFT_INTERVAL	  0.1	 /* between checks of delayed clients for a hangup */
 #define TRIM_INTERVAL	  1.0	 /* between calls of malloc_trim(3): one takes up to a millisecond for ten MiB */
 #define REST_INTERVAL	  1.0	 /* between looks at levels without a tenant */
 #define TURN_TIME	  0.0001 /* of handling requests in one turn of the loop */
 #define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */
+#define BORDER_INTERVAL	  1.0	 /* between looks at the delegation of cgroups with clients */
+#define DEPOSIT_INTERVAL  0.05	 /* until new connections are deposited: the shortest programs have ended by then */
+#define DEPOSIT_PAUSE	  0.001	 /* … where very many came meanwhile */
+#define DEPOSIT_PATIENCE  1.0	 /* … for the keeper's answers, at the daemon's end */
 #define PAGES_INTERVAL	  0.05	 /* between looks at watched pages: a person does not notice */
 #define KEEPER_INTERVAL	  0.05	 /* between attempts to connect to the next keeper: a restart takes longer */
 #define KEEPER_PAUSE	  1.	 /* … after a keeper that ended within that time */

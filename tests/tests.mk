@@ -349,10 +349,11 @@ $(CONFINED)/userevd: $(B)/daemon/main.o $(B)/tests/systemd/confine.o $(B)/tests/
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=daemon_run $^ -o $@ -pthread -lev
 
+$(CONFINED)/userevd-keeper: PIE := $(or $(STATIC_PIE),$(PIE))
 $(CONFINED)/userevd-keeper: $(B)/kernel/keeper/main.o $(B)/tests/systemd/confine.o $(B)/tests/systemd/confined_keeper.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
 	@mkdir -p $(@D)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=user_events_new $^ -o $@ -pthread
+	$(Q)$(PROGRAM) -Wl,--wrap=user_events_new -pthread
 
 # All other files are links, because tests look for them beside daemon and keeper.
 $(CONFINED_TOOLS) $(CONFINED_TESTS) $(CONFINED)/userevd-guard: $(CONFINED)/%: $(B)/%

@@ -37,9 +37,9 @@ static int explain_decide(struct question *question, struct text *why)
 	struct registry *registry = question->tenant->registry;
 	struct policy_verdict verdict;
 	struct quota_event none;
-	const struct event *event;
+	struct event *event;
 	const struct grant *grant;
-	uint16_t flags;
+	uint16_t flags = question->asked.flags;
 	int r = policy_admit(&question->tenant->rules.values, question->asked.text, question->asked.length,
 			     question->asked.flags, &description, &verdict, why);
 
@@ -47,8 +47,7 @@ static int explain_decide(struct question *question, struct text *why)
 		string_copy(question->name, description.name_length + 1, description.canonical);
 	if (r != 0)
 		return r;
-	flags = grant_flags(question->tenant, &description, question->asked.flags);
-	event = event_find(registry, &description, flags);
+	event = event_meant(question->tenant, &description, &flags);
 	question->is_one_of_many = flags & REGISTER_MULTI_FORMAT;
 	if (event && !streq(event->description, description.canonical)) {
 		grant = LIST_FIRST(&event->grants);
@@ -61,8 +60,7 @@ static int explain_decide(struct question *question, struct text *why)
 		text_printf(why, ": %s", event->description);
 		return REFUSAL_NAME_TAKEN;
 	}
-	NUMBER_FIND(by_event, question->tenant->grants, event, grant);
-	question->is_held = grant;
+	question->is_held = grant_find(question->tenant, event);
 	question->is_there = event && !LIST_EMPTY(&event->account.common);
 	if (question->is_held)
 		return 0;

@@ -23,6 +23,8 @@ void client_take_request(struct client *);
 void clients_take_requests(struct connections *);
 /* Frees all that are marked. */
 void clients_sweep(struct connections *);
+/* Before the loop waits: it must not, while clients wait for their turn, or something is still to be freed. */
+void clients_stay_awake(struct connections *);
 /* Frees it at once; at the daemon's end. */
 void client_free(struct client *);
 
@@ -34,6 +36,9 @@ void task_begin(struct client_task *, struct client *);
 struct client *task_end(struct client_task *);
 /* A part of the task is left for the client's next turn. */
 void task_put_off(struct client_task *, void (*resume)(struct client_task *), void (*abandon)(struct client_task *));
+
+/* The name of its command, which is read when it is first wanted. */
+const char *client_comm(struct client *);
 
 /* It has read all packets that it was sent. May free it. */
 void client_has_read(struct client *);

@@ -11,13 +11,11 @@
  * - for the kernel, which is slow, and answers in the order in which it is asked: the calls of one tenant that it has not
  *   answered are bounded, so that a neighbour's event comes soon, however many are wanted here;
  * - for tokens of its request rate; or until its requests under way take less memory, or its clients have read more of their
- *   answers. Then new requests wait, in their sockets, and long ones still go on, since that frees memory. One timer looks
- *   after all tenants that wait so. It also finds clients that have left meanwhile.
+ *   answers. Then new requests wait, in their sockets, and long ones still go on, since that frees memory. Each such tenant has
+ *   a timer. Its clients' fds are not watched by the loop; inflight.c finds those that have hung up.
  */
 
 #include "daemon/connection/scheduler.h"
-
-#include <poll.h>
 
 #include "daemon/connection/client.h"
 #include "daemon/connection/inflight.h"
@@ -41,18 +39,24 @@ static void set_turn(struct connections *connections, struct tenant *tenant, enu
 	if (tenant->turn == TURN_RUNNABLE)
 		TAILQ_REMOVE(&connections->runnable, tenant, in_turns);
 	else if (tenant->turn == TURN_DELAYED)
-		TAILQ_REMOVE(&connections->delayed, tenant, in_turns);
+		ev_timer_stop(connections->loop, &tenant->w_delayed);
 	tenant->turn = turn;
 	if (turn == TURN_RUNNABLE)
 		TAILQ_INSERT_TAIL(&connections->runnable, tenant, in_turns);
-	else if (turn == TURN_DELAYED)
-		TAILQ_INSERT_TAIL(&connections->delayed, tenant, in_turns);
 }
 
-static void count_delayed(struct client *client)
+/* New clients of a delayed tenant, in their order. Thousands may have come before it was delayed: a timer does the rest. */
+static void note_delayed(struct tenant *tenant)
 {
-	client->stall = STALL_RATE;
-	client->holder.tenant->throttled++;
+	struct client *client =
+		tenant->last_delayed ? TAILQ_NEXT(tenant->last_delayed, in_queue) : TAILQ_FIRST(&tenant->ready);
+
+	for (unsigned i = 0; client && i < DELAYED_MAX; client = TAILQ_NEXT(client, in_queue), i++) {
+		client->stall = STALL_RATE;
+		tenant->throttled++;
+		tenant->last_delayed = client;
+		inflight_watch(client);
+	}
 }
 
 void scheduler_add(struct client *client)
@@ -65,7 +69,7 @@ void scheduler_add(struct client *client)
 	TAILQ_INSERT_TAIL(queue_of(client), client, in_queue);
 	client->stall = STALL_TURN;
 	if (tenant->turn == TURN_DELAYED && !goes_on)
-		count_delayed(client);
+		note_delayed(tenant);
 	else if (tenant->turn == TURN_NONE || tenant->turn == TURN_DELAYED)
 		set_turn(client->connections, tenant, TURN_RUNNABLE);
 }
@@ -76,6 +80,8 @@ void scheduler_remove(struct client *client)
 
 	if (!is_queued(client))
 		return;
+	if (tenant->last_delayed == client)
+		tenant->last_delayed = TAILQ_PREV(client, client_queue, in_queue);
 	TAILQ_REMOVE(queue_of(client), client, in_queue);
 	client->stall = STALL_NONE;
 	if (TAILQ_EMPTY(&tenant->ready) && TAILQ_EMPTY(&tenant->begun))
@@ -83,7 +89,7 @@ void scheduler_remove(struct client *client)
 }
 
 /* Seconds until the tenant may make another request; 0: now. */
-static double wait_of(const struct connections *connections, const struct tenant *tenant, double now)
+static double wait_of(struct connections *connections, const struct tenant *tenant, double now)
 {
 	double wait = level_wait(tenant->level, now);
 
@@ -92,29 +98,28 @@ static double wait_of(const struct connections *connections, const struct tenant
 	return MAX(wait, WAITING_INTERVAL);
 }
 
-static void watch_delayed(struct connections *connections, double wait)
-{
-	if (ev_is_active(&connections->w_delayed) &&
-	    ev_timer_remaining(connections->loop, &connections->w_delayed) <= wait)
-		return;
-	ev_timer_stop(connections->loop, &connections->w_delayed);
-	ev_timer_set(&connections->w_delayed, MAX(wait, THROTTLE_LEAST), 0.);
-	ev_timer_start(connections->loop, &connections->w_delayed);
-}
+static void on_delayed(struct ev_loop *loop, ev_timer *w, int events);
 
-/* Clients that have not been counted yet are at the end of the queue. */
 static void delay(struct connections *connections, struct tenant *tenant, double wait)
 {
-	struct client *client;
-
 	set_turn(connections, tenant, TURN_DELAYED);
-	watch_delayed(connections, wait);
-	TAILQ_FOREACH_REVERSE(client, &tenant->ready, client_queue, in_queue)
-	{
-		if (client->stall == STALL_RATE)
-			break;
-		count_delayed(client);
-	}
+	note_delayed(tenant);
+	ev_timer_init(&tenant->w_delayed, on_delayed, MAX(wait, THROTTLE_LEAST), 0.);
+	tenant->w_delayed.data = connections;
+	ev_timer_start(connections->loop, &tenant->w_delayed);
+}
+
+static void on_delayed(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+{
+	struct tenant *tenant = container_of(w, struct tenant, w_delayed);
+	double wait;
+
+	rules_update(tenant);
+	wait = wait_of(w->data, tenant, clock_now());
+	if (wait > 0.)
+		delay(w->data, tenant, wait);
+	else
+		set_turn(w->data, tenant, TURN_RUNNABLE);
 }
 
 /* The tenant's next client; NULL: it has to wait. */
@@ -183,54 +188,7 @@ void scheduler_answered(struct connections *connections, struct tenant *tenant, 
 		set_turn(connections, tenant, TURN_RUNNABLE);
 }
 
-/* The requests of clients that have hung up need no answer. */
-static void close_hung_up(struct tenant *tenant)
-{
-	struct client *client, *next;
-
-	for (client = TAILQ_FIRST(&tenant->ready); client; client = next) {
-		struct pollfd connection = { .fd = client->fd };
-
-		next = TAILQ_NEXT(client, in_queue);
-		if (poll(&connection, 1, 0) > 0 && connection.revents & POLLHUP)
-			client_close(client);
-	}
-}
-
-static void on_delayed(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
-{
-	struct connections *connections = container_of(w, struct connections, w_delayed);
-	struct tenant *tenant, *next;
-	double now = clock_now();
-	bool looks_for_hung_up = now - connections->looked_for_hung_up >= LEFT_INTERVAL;
-
-	if (looks_for_hung_up)
-		connections->looked_for_hung_up = now;
-	for (tenant = TAILQ_FIRST(&connections->delayed); tenant; tenant = next) {
-		double wait;
-
-		next = TAILQ_NEXT(tenant, in_turns);
-		if (looks_for_hung_up)
-			close_hung_up(tenant);
-		if (tenant->turn != TURN_DELAYED)
-			continue;
-		rules_update(tenant);
-		wait = wait_of(connections, tenant, now);
-		if (wait > 0.)
-			watch_delayed(connections, wait);
-		else
-			set_turn(connections, tenant, TURN_RUNNABLE);
-	}
-}
-
 void scheduler_init(struct connections *connections)
 {
 	TAILQ_INIT(&connections->runnable);
-	TAILQ_INIT(&connections->delayed);
-	ev_timer_init(&connections->w_delayed, on_delayed, 0., 0.);
-}
-
-void scheduler_deinit(struct connections *connections)
-{
-	ev_timer_stop(connections->loop, &connections->w_delayed);
 }

@@ -6,7 +6,6 @@
 #include "daemon/connection/connections.h"
 
 void scheduler_init(struct connections *);
-void scheduler_deinit(struct connections *);
 
 /* The client has sent a request, or goes on with its task. Nothing happens if it is in a queue already. */
 void scheduler_add(struct client *);

@@ -80,9 +80,13 @@ static int verdict_deny(const struct policy_rules *rules, const char *name, stru
 static int verdict_keep(const struct policy_rules *rules, const char *name, struct policy_verdict *ret,
 			struct text *why)
 {
-	const struct section *event = policy_find_event(rules->policy, name, strlen(name));
-	const struct policy_value *tenants = event ? policy_section_value(event, POLICY_TENANTS) : NULL;
+	const struct section *event;
+	const struct policy_value *tenants;
 
+	if (rules->policy->events.n == 0)
+		return 0;
+	event = policy_find_event(rules->policy, name, strlen(name));
+	tenants = event ? policy_section_value(event, POLICY_TENANTS) : NULL;
 	if (!tenants || tenants->is_default)
 		return 0;
 	for (size_t i = 0; rules->path[0] == '/' && i < tenants->n_globs; i++)

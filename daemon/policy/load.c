@@ -142,7 +142,7 @@ static int begin_section(struct policy *policy, const char *name, struct place p
 int policy_load_text(struct policy *policy, const char *name, char *text, struct problems *problems)
 {
 	struct place place = { .file = policy_add_file(policy, name) };
-	struct policy_reader reader = policy_reader_make(text, strlen(text));
+	struct policy_reader reader = policy_reader_make(text);
 	struct section *section = NULL;
 	struct policy_line line;
 	bool begun = false;

@@ -367,7 +367,7 @@ const struct section *policy_find_event(const struct policy *policy, const char 
 	char plain[sizeof("Event ") + DESCRIPTION_NAME_MAX];
 	struct section *section = NULL;
 
-	if (policy->events.n == 0 || length > DESCRIPTION_NAME_MAX)
+	if (length > DESCRIPTION_NAME_MAX)
 		return NULL;
 	snprintf(plain, sizeof(plain), "Event %.*s", (int)length, name);
 	sections_find(&policy->events, plain, &section);
@@ -394,19 +394,16 @@ static void warn_of_maximum(const struct section *section, struct problems *prob
 	const struct policy_value *maximum = &section->values[POLICY_MAX_EVENTS];
 	uint32_t reserve = section->values[POLICY_RESERVE_EVENTS].number;
 	struct place place = { maximum->origin.file, maximum->origin.line, "MaxEvents" };
+	char effect[64] = ", and nobody can use the rest of it";
 
 	if (!section_has(section, POLICY_MAX_EVENTS) || maximum->is_default || maximum->number >= reserve)
 		return;
-	if (section->pattern.literal || maximum->number == 0)
-		problems_add(problems, PROBLEM_WARNING, place,
-			     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
-			     " of the same section is more, and nobody can use the rest of it",
-			     maximum->number, reserve);
-	else
-		problems_add(problems, PROBLEM_WARNING, place,
-			     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
-			     " of the same section is more: it takes %" PRIu32 " cgroups to use it",
-			     maximum->number, reserve, (reserve - 1) / maximum->number + 1);
+	if (!section->pattern.literal && maximum->number > 0)
+		snprintf(effect, sizeof(effect), ": it takes %" PRIu32 " cgroups to use it",
+			 (reserve - 1) / maximum->number + 1);
+	problems_add(problems, PROBLEM_WARNING, place,
+		     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32 " of the same section is more%s", maximum->number,
+		     reserve, effect);
 }
 
 /* Each glob of the section against the globs of the sections before it. */

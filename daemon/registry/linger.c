@@ -68,6 +68,8 @@ static void linger_on_answer(void *data, struct kernel_call *call, size_t n _unu
 {
 	struct stream *stream = stream_by_number(data, call->stream);
 
+	if (stream && !stream->lingers)
+		stream = NULL;
 	if (stream && call->result == KERNEL_E_SELF_REGISTERED)
 		stream_note_self_registered(stream);
 	/* After an unexpected answer the charge stays, and the kernel is asked again. */
@@ -149,7 +151,7 @@ void linger_init(struct registry *registry)
 	bool is_cheap = registry->kernel->tracer;
 	uint32_t rate = is_cheap ? LOOKS_OWN : LOOKS_PER_SECOND;
 
-	bucket_init(&registry->look_tokens, rate, rate / 5, clock_now());
+	bucket_init(&registry->look_tokens, rate, LOOKS_AT_ONCE, clock_now());
 	ev_timer_init(&registry->w_linger, linger_on_timer, 0., 0.);
 }
 

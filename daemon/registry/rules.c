@@ -263,15 +263,11 @@ static const struct policy_value *rules_value(const struct tenant *tenant, enum 
 bool rules_share_streams(const struct tenant *tenant)
 {
 	const struct registry *registry = tenant->registry;
+	const uint32_t stream = rules_value(tenant, POLICY_STREAM)->number;
 
-	switch (rules_value(tenant, POLICY_STREAM)->number) {
-	case POLICY_STREAM_CLIENT:
-		return false;
-	case POLICY_STREAM_SHARED:
+	if (stream == POLICY_STREAM_SHARED)
 		return registry->kernel->facts.backend != BACKEND_EMBEDDED;
-	default:
-		return registry->guarded;
-	}
+	return stream == POLICY_STREAM_AUTO && registry->guarded;
 }
 
 /* A client that connects while the guard holds counts as a possible root when the guard goes. */

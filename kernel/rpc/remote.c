@@ -23,6 +23,7 @@
 
 enum {
 	WINDOW = 16,	       /* packets under way: as many as the keeper reads before it answers */
+	PACKETS_MAX = 4,       /* of answers that are handled in one turn of the loop, up to half a millisecond */
 	STALLED_MS = 20,       /* until stalled calls are tried again */
 	READY_TIMEOUT = 30000, /* ms: the keeper may be loading the guard on a busy machine */
 };
@@ -358,7 +359,7 @@ static int remote_dispatch(struct kernel *kernel)
 		if (remote_send(remote) < 0)
 			remote->failed = -ECONNRESET;
 	}
-	while (r > 0 && !remote->cancelled && remote->failed == 0) {
+	for (unsigned i = 0; i < PACKETS_MAX && r > 0 && !remote->cancelled && remote->failed == 0; i++) {
 		r = remote_take_packet(remote);
 		if (r > 0 && remote_send(remote) < 0)
 			r = -ECONNRESET;

@@ -2,17 +2,12 @@
 
 #include "kernel/user_events/enabler.h"
 
-#include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include "kernel/user_events/allocate.h"
 #include "protocol/base/cursor.h"
 #include "protocol/fdset.h"
 #include "protocol/transport.h"
-
-enum { STACK_BYTES = 128 << 10 };
 
 struct mapped_page {
 	uint32_t number;
@@ -142,8 +137,7 @@ static uint32_t enabler_serve_request(struct enabler *enabler, struct cursor bod
 	return request.count;
 }
 
-/* Serves until the keeper hangs up. Returns an exit status. */
-static int enabler_run(int socket)
+int enabler_run(int socket)
 {
 	static struct enabler enabler;
 	struct enabler_answer answers[ENABLER_BATCH_MAX];
@@ -160,58 +154,6 @@ static int enabler_run(int socket)
 		/* The stream was lent: it lives as long as its clients have it, not as long as this process. */
 		fdset_deinit(&enabler.fds);
 		if (count == 0 || transport_send(socket, answers, count * sizeof(answers[0]), NULL, 0, 0) < 0)
-			return EXIT_FAILURE;
-	}
-}
-
-/* --- the spawner --- */
-
-static void be_named(const char *name)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, name);
-}
-
-struct start {
-	int spawner, socket;
-};
-
-static int enabler_begin(void *data)
-{
-	const struct start *start = data;
-
-	be_named("userevd-enabler");
-	/* The keeper notices the spawner's end when no process has its socket. */
-	close(start->spawner);
-	return enabler_run(start->socket);
-}
-
-/* Like fork(), but the new process is the keeper's child, which waits for it. */
-static int32_t enabler_fork(struct start start)
-{
-	static _Alignas(16) char stack[STACK_BYTES];
-	pid_t pid = clone(enabler_begin, stack + sizeof(stack), CLONE_PARENT | SIGCHLD, &start);
-
-	return pid < 0 ? -errno : pid;
-}
-
-int spawner_run(int socket)
-{
-	struct fdset fds = { 0 };
-	char byte;
-
-	be_named("userevd-spawner");
-	for (;;) {
-		ssize_t n = transport_receive_fds(socket, &byte, sizeof(byte), &fds, 0);
-		int32_t pid;
-
-		if (n == -EINTR)
-			continue;
-		if (n <= 0 || fds.count != 1)
-			return n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-		pid = enabler_fork((struct start){ socket, fds.fd[0] });
-		fdset_deinit(&fds);
-		if (transport_send(socket, &pid, sizeof(pid), NULL, 0, 0) < 0)
 			return EXIT_FAILURE;
 	}
 }

@@ -43,8 +43,5 @@ struct enabler_answer {
 };
 _Static_assert(sizeof(struct enabler_answer) == 8, "answer");
 
-/*
- * The spawner, whose only other fds are 0 to 2: starts an enabler process for each packet of the keeper's, with the socket that comes with it, and
- * answers with its pid, or a negative errno (int32_t). The keeper is the parent of both. Returns an exit status when the keeper hangs up.
- */
-int spawner_run(int socket);
+/* Serves until the keeper hangs up. Returns an exit status. */
+int enabler_run(int socket);

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "kernel/user_events/allocate.h"
@@ -26,7 +25,6 @@ _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
 enum {
 	/* For each enabler that is added the kernel walks all enablers of the process: at most 1,024, and fewer are faster. */
 	ENABLERS_MAX = 512,
-	SPAWNER_SOCKET = 3, /* the fd in the spawner */
 	/* Requests that one process has in its socket, so that it never waits for us; their answers fit into its socket as well. */
 	REQUESTS_MAX = 16,
 	TIMEOUT = 60, /* seconds for one answer; then the process is replaced */
@@ -34,100 +32,38 @@ enum {
 
 /* --- processes --- */
 
-static int connect_new_process(int *ret_ours, int *ret_theirs)
+/* Kills it. enablers_dispatch() sees its end, and replaces it. */
+static void enabler_break(struct enabler_process *process)
 {
-	const struct timeval timeout = { .tv_sec = TIMEOUT };
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	*ret_ours = pair[0];
-	*ret_theirs = pair[1];
-	return setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ? -errno : 0;
+	process->broken = true;
+	if (process->pid > 0)
+		kill(process->pid, SIGKILL);
 }
 
-static void spawner_end(struct spawner *spawner)
+static void enabler_reap(struct enabler_process *process)
 {
-	spawner->fd = fd_close(spawner->fd);
-	if (spawner->pid > 0) {
-		kill(spawner->pid, SIGKILL);
-		waitpid(spawner->pid, NULL, 0);
-	}
-	spawner->pid = 0;
-}
-
-/* Forked from the keeper, which has no enablers, and little memory yet, unless the last spawner has died. */
-static int spawner_start(struct spawner *spawner)
-{
-	_cleanup_(fd_closep) int ours = -1, theirs = -1;
-	int r = connect_new_process(&ours, &theirs);
-
-	if (r < 0)
-		return r;
-	spawner->pid = fork();
-	if (spawner->pid < 0)
-		return -errno;
-	if (spawner->pid == 0) {
-		/* Copies of the keeper's fds would keep files open. */
-		if (dup2(theirs, SPAWNER_SOCKET) < 0 || close_range(SPAWNER_SOCKET + 1, ~0U, 0) < 0)
-			_exit(EXIT_FAILURE);
-		_exit(spawner_run(SPAWNER_SOCKET));
-	}
-	spawner->fd = fd_steal(&ours);
-	return 0;
-}
-
-/* A pid, or a negative errno. */
-static int spawner_ask(const struct spawner *spawner, int socket)
-{
-	int32_t answer;
-	ssize_t size;
-	int r = spawner->fd < 0 ? -EPIPE : transport_send(spawner->fd, "", 1, &socket, 1, 0);
-
-	if (r < 0)
-		return r;
-	do
-		size = recv(spawner->fd, &answer, sizeof(answer), 0);
-	while (size < 0 && errno == EINTR);
-	return size == (ssize_t)sizeof(answer) ? answer : -EPIPE;
-}
-
-/*
- * Enabler processes are forked from the spawner: a fork copies all enablers, which it has not, and all memory. A spawner that answers has
- * no copies of the keeper's fds any more, nor has one that was waited for.
- */
-static int enabler_spawn(struct spawner *spawner, int socket, pid_t *ret)
-{
-	int r = spawner_ask(spawner, socket);
-
-	for (unsigned tries = 0; r == -EPIPE && tries < 2; tries++) {
-		spawner_end(spawner);
-		r = tries == 0 ? spawner_start(spawner) : -ECHILD;
-		if (r == 0)
-			r = spawner_ask(spawner, socket);
-	}
-	if (r < 0)
-		return r;
-	*ret = r;
-	return 0;
+	enabler_break(process);
+	if (process->pid > 0)
+		waitpid(process->pid, NULL, 0);
+	process->pid = 0;
 }
 
 static int enabler_start(struct user_events *user_events, struct enabler_process *process)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = process };
-	_cleanup_(fd_closep) int ours = -1, theirs = -1;
-	int r = connect_new_process(&ours, &theirs);
+	int fd, r = spawner_spawn(&user_events->spawner, TIMEOUT, &fd, &process->pid);
 
-	if (r == 0 && epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, ours, &event) < 0)
-		r = -errno;
-	if (r == 0)
-		r = enabler_spawn(&user_events->spawner, theirs, &process->pid);
 	if (r < 0)
 		return r;
 	fd_close(process->fd);
-	process->fd = fd_steal(&ours);
+	process->fd = fd;
 	process->broken = false;
-	return 0;
+	if (epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, fd, &event) == 0)
+		return 0;
+	r = -errno;
+	process->fd = fd_close(fd);
+	enabler_reap(process);
+	return r;
 }
 
 static int enabler_new(struct user_events *user_events, struct enabler_process **ret)
@@ -146,22 +82,6 @@ static int enabler_new(struct user_events *user_events, struct enabler_process *
 	LIST_INSERT_HEAD(&user_events->enablers, process, entry);
 	*ret = process;
 	return 0;
-}
-
-/* Kills it. enablers_dispatch() sees its end, and replaces it. */
-static void enabler_break(struct enabler_process *process)
-{
-	process->broken = true;
-	if (process->pid > 0)
-		kill(process->pid, SIGKILL);
-}
-
-static void enabler_reap(struct enabler_process *process)
-{
-	enabler_break(process);
-	if (process->pid > 0)
-		waitpid(process->pid, NULL, 0);
-	process->pid = 0;
 }
 
 static void enabler_free(struct enabler_process *process)
@@ -288,16 +208,16 @@ static int enabler_take_answer(struct user_events *user_events, struct enabler_p
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < placement->n; i++) {
-		struct slot *slot = placement->slots[i];
+		struct holding *holding = placement->holdings[i];
 
-		placement->results[i] = answers[i].result;
-		slot->holding->enabled = answers[i].result == 0;
+		placement->calls[i]->result = answers[i].result;
+		holding->enabled = answers[i].result == 0;
 		/* An index on a file of our own means nothing. */
 		if (placement->file >= 0)
 			continue;
-		slot->index = answers[i].index;
+		holding->first.index = answers[i].index;
 		if (answers[i].result == 0)
-			stream_note_index(placement->stream, slot->index);
+			stream_note_index(placement->stream, answers[i].index);
 	}
 	remove_asked(process, placement);
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
@@ -348,12 +268,8 @@ static void refuse_asked(struct user_events *user_events, struct enabler_process
 static void send_placement(struct user_events *user_events, struct placement *placement)
 {
 	struct enabler_process *process = placement->process;
-	struct holding *holdings[AT_ONCE] = { placement->slots[0]->holding };
-	int r;
+	int r = enabler_send(process, ENABLER_REGISTER, placement->holdings, placement->n, placement_file(placement));
 
-	for (size_t i = 1; i < placement->n; i++)
-		holdings[i] = placement->slots[i]->holding;
-	r = enabler_send(process, ENABLER_REGISTER, holdings, placement->n, placement_file(placement));
 	if (r < 0 && (r == -ETOOMANYREFS || process->fd < 0))
 		refuse_asked(user_events, process, placement, r);
 	else if (r < 0)

@@ -310,6 +310,7 @@ static void user_events_free(struct kernel *kernel)
 	fd_close(user_events->mounts.pages);
 	fd_close(user_events->mounts.pages_read_only);
 	fd_close(kernel->fd);
+	free(user_events->spare);
 	free(user_events);
 }
 

@@ -514,28 +514,36 @@ static int check_bytes(const char *text, size_t length, struct text *why)
 	return 0;
 }
 
-int description_parse(const char *text, size_t length, struct description *ret, struct text *why)
+int description_parse_canonical(const char *text, size_t length, struct description *ret)
 {
 	struct parser parser = { .to = ret };
+
+	if (length == 0 || length > WIRE_DESCRIPTION_MAX)
+		return REFUSAL_BAD_DESCRIPTION;
+	memcpy(ret->canonical, text, length);
+	memset(ret->canonical + length, 0, DESCRIPTION_ZEROS);
+	return read_canonical(&parser) == 0 && ret->length == length ? 0 : REFUSAL_BAD_DESCRIPTION;
+}
+
+int description_parse(const char *text, size_t length, struct description *ret, struct text *why)
+{
+	struct parser parser = { .to = ret, .why = why };
 	char copy[WIRE_DESCRIPTION_MAX + 1];
 	int r;
 
+	if (description_parse_canonical(text, length, ret) == 0)
+		return 0;
 	if (length > WIRE_DESCRIPTION_MAX) {
 		text_printf(why, "description of %zu bytes is too long; the kernel takes %d", length,
 			    WIRE_DESCRIPTION_MAX);
 		return REFUSAL_BAD_DESCRIPTION;
 	}
-	if (length > 0)
-		memcpy(ret->canonical, text, length);
-	memset(ret->canonical + length, 0, DESCRIPTION_ZEROS);
-	if (read_canonical(&parser) == 0 && ret->length == length)
-		return 0;
-
 	r = check_bytes(text, length, why);
 	if (r != 0)
 		return r;
-	parser = (struct parser){ .to = ret, .why = why };
-	memcpy(copy, ret->canonical, length + 1);
+	if (length > 0)
+		memcpy(copy, text, length);
+	copy[length] = '\0';
 	r = make_canonical(&parser, copy);
 	return r != 0 ? r : read_canonical(&parser);
 }

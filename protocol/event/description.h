@@ -54,6 +54,8 @@ struct description {
  * "field 2: 'long' has no fixed size; use s64 or u64". Never anything negative. `ret` is undefined on failure.
  */
 int description_parse(const char *text, size_t length, struct description *ret, struct text *why);
+/* The same of text in canonical form; other text is refused, without a sentence. */
+int description_parse_canonical(const char *text, size_t length, struct description *ret);
 
 /* Whether an event may have this name. */
 bool description_is_name(const char *text, size_t length);

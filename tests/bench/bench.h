@@ -134,6 +134,8 @@ int connect_to_broker(const struct broker *);
 /* Registers events. Returns the last stream that was passed, and the first event's index, unless NULL. */
 void ask_broker(int socket, char (*names)[NAME_BYTES], unsigned n, int *ret_stream, uint32_t *ret_index);
 struct wire_account query_broker(int socket);
+/* Its answer is not read. */
+void send_query(int socket);
 void query_by_all(const int *sockets, unsigned n);
 /* The same by libuserev. */
 struct userev *broker_open(const struct broker *);

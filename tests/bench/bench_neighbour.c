@@ -1,46 +1,61 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * How long does a neighbour wait at most for an answer while another tenant, with 30,000 events, registers and releases as fast as it
- * can, and while the daemon rewrites its ledger because of that? As root, in a guest with one processor, for which the tenant competes.
+ * How long does a neighbour wait at most for an answer, whatever another tenant does? As root, in a guest with one processor, for which
+ * the tenant competes. A third tenant has 30,000 events all the time.
  */
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
-#include "daemon/ledger/ledger.h"
 #include "tests/bench/bench.h"
 
 enum {
 	EVENTS_MAX = 30000,
 	EVENTS_QUICK = 3000,
+	CONNECTIONS_MAX = 10000,
+	CONNECTIONS_QUICK = 1000,
+	LINGERING_MAX = 2000,
+	LINGERING_QUICK = 200,
 	BATCH = 500,
-	TRIPS = 20,
-	GROUPS = 6000,
-	REWRITES = 5,
+	TRIPS = 40,
+	EMPTY_TRIPS = 4,
+	GROUPS = 600,
+	GROUPS_QUICK = 100,
 	LONGEST_AIM = 5000
 };
 
+/* Its clients may have said hello before they are throttled. */
+static const char policy[] = "[Daemon]\nDefaultMaxConnections=infinity\n"
+			     "[/**]\nMaxEvents=32700\nMaxFiles=20000\n"
+			     "[/throttled]\nMaxRequestsPerSecond=10/10000\n";
+
 static struct broker broker;
 static struct echo echo;
+static unsigned events, connections, lingering;
 
-/* Registers all events, and from then on a batch at a time, which it releases by ending its connection. */
-static _Noreturn void churn(unsigned events, bool at_rest, int ready)
+/* --- the other tenant --- */
+
+struct tenant {
+	const char *cgroup, *question;
+	/* Before the neighbour's waits are measured; and while they are, which may end the process. */
+	void (*prepare)(void);
+	void (*act)(void);
+};
+
+static void hold_events(void)
 {
 	static char names[EVENTS_MAX][NAME_BYTES];
-	int holder;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	enter_cgroup("/churner");
-	holder = connect_to_broker(&broker);
 	make_names(names, events);
-	ask_broker(holder, names, events, NULL, NULL);
-	if (write(ready, "r", 1) != 1)
-		fail("pipe");
-	if (at_rest)
-		pause();
+	ask_broker(connect_to_broker(&broker), names, events, NULL, NULL);
+}
+
+static void churn(void)
+{
+	static char names[BATCH][NAME_BYTES];
+
 	for (;;) {
 		int fd = connect_to_broker(&broker);
 
@@ -50,141 +65,165 @@ static _Noreturn void churn(unsigned events, bool at_rest, int ready)
 	}
 }
 
-static pid_t start_churner(unsigned events, bool at_rest)
+static void ask_too_much(void)
 {
-	int ends[2];
-	pid_t pid;
+	static int sockets[CONNECTIONS_MAX];
+
+	for (unsigned i = 0; i < connections; i++)
+		sockets[i] = connect_to_broker(&broker);
+	for (unsigned i = 0; i < connections; i++)
+		send_query(sockets[i]);
+}
+
+/* Each with an event on a file of its own, which stays open. */
+static void leave_files(void)
+{
+	static char names[1][NAME_BYTES];
+
+	for (unsigned i = 0; i < lingering; i++) {
+		int fd = connect_to_broker(&broker), stream;
+
+		make_names(names, 1);
+		ask_broker(fd, names, 1, &stream, NULL);
+		close(fd);
+	}
+}
+
+static void leave(void)
+{
+	_exit(EXIT_SUCCESS);
+}
+
+static void rest(void)
+{
+}
+
+static _Noreturn void be(const struct tenant *tenant, int ready, int go)
+{
 	char byte;
 
-	if (pipe(ends) < 0)
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	enter_cgroup(tenant->cgroup);
+	tenant->prepare();
+	if (write(ready, "r", 1) != 1 || read(go, &byte, 1) != 1)
 		fail("pipe");
-	pid = fork();
-	if (pid == 0)
-		churn(events, at_rest, ends[1]);
-	close(ends[1]);
-	if (read(ends[0], &byte, 1) != 1)
-		fail("the churning tenant");
-	close(ends[0]);
-	return pid;
+	tenant->act();
+	for (;;)
+		pause();
 }
 
-/* The file of the daemon's ledger, or -1. */
-static int open_ledger(void)
+struct running {
+	pid_t pid;
+	int go;
+};
+
+static struct running run_tenant(const struct tenant *tenant)
 {
-	char path[320], target[64];
-	struct dirent *entry;
-	DIR *fds;
-	int fd = -1;
+	int ready[2], go[2];
+	struct running running;
+	char byte;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)broker.daemon);
-	fds = opendir(path);
-	while (fds && fd < 0 && (entry = readdir(fds))) {
-		ssize_t n;
-
-		snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)broker.daemon, entry->d_name);
-		n = readlink(path, target, sizeof(target) - 1);
-		target[n > 0 ? n : 0] = '\0';
-		if (strstr(target, "ledger"))
-			fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	if (fds)
-		closedir(fds);
-	return fd;
+	if (pipe(ready) < 0 || pipe(go) < 0)
+		fail("pipe");
+	running.pid = fork();
+	if (running.pid == 0)
+		be(tenant, ready[1], go[0]);
+	close(ready[1]);
+	close(go[0]);
+	if (read(ready[0], &byte, 1) != 1)
+		fail(tenant->question);
+	close(ready[0]);
+	running.go = go[1];
+	return running;
 }
 
-/* Changes when a rewrite ends. */
-static uint64_t ledger_start(int fd)
+/* --- the neighbour --- */
+
+static void query(int socket)
 {
-	struct ledger_header header = { 0 };
-
-	if (fd >= 0 && pread(fd, &header, sizeof(header), 0) != sizeof(header))
-		fail("the ledger");
-	return header.start;
+	query_broker(socket);
 }
 
-static double longest_trip(int socket, bool is_empty)
+static double longest_trip(void (*trip)(int socket), int socket, unsigned n)
 {
 	double longest = 0;
 
-	for (unsigned i = 0; i < TRIPS; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		double begin = now();
 
-		if (is_empty)
-			echo_trip(socket);
-		else
-			query_broker(socket);
+		trip(socket);
 		longest = MAX(longest, now() - begin);
 	}
 	return longest;
 }
 
-struct waits {
-	double longest, while_rewritten, empty;
-	unsigned rewrites;
-};
-
-/* A rewrite is in the group of trips at whose end it ends, or in the one before. */
-static struct waits neighbour(int ledger)
+static void neighbour(const struct tenant *tenant, struct running *running)
 {
-	struct waits waits = { 0 };
-	uint64_t start = ledger_start(ledger);
 	int socket = connect_to_broker(&broker), empty = dial(echo.path);
-	double last = 0;
+	double longest = 0, processor = 0;
+	char question[128];
 
-	for (unsigned i = 0; i < pick(GROUPS, GROUPS / 10) && waits.rewrites < REWRITES; i++) {
-		double longest = longest_trip(socket, false);
-
-		waits.longest = MAX(waits.longest, longest);
-		waits.empty = MAX(waits.empty, longest_trip(empty, true));
-		if (ledger_start(ledger) != start) {
-			start = ledger_start(ledger);
-			waits.while_rewritten = MAX(waits.while_rewritten, MAX(longest, last));
-			waits.rewrites++;
-		}
-		last = longest;
+	if (write(running->go, "g", 1) != 1)
+		fail("pipe");
+	for (unsigned i = 0; i < pick(GROUPS, GROUPS_QUICK); i++) {
+		longest = MAX(longest, longest_trip(query, socket, TRIPS));
+		processor = MAX(processor, longest_trip(echo_trip, empty, EMPTY_TRIPS));
 	}
+	snprintf(question, sizeof(question), tenant->question, connections);
+	report_value(question, "us", "request", longest, LONGEST_AIM);
+	report_value("... an empty round trip meanwhile, which waits for the processor alone", "us", "echo", processor,
+		     0);
 	close(socket);
 	close(empty);
-	return waits;
 }
 
-static void measure(bool installed, bool at_rest, unsigned events)
+static void measure(const struct tenant *tenant)
 {
-	struct waits waits;
-	char question[128];
-	pid_t churner;
-	int ledger;
+	struct running running = run_tenant(tenant);
 
+	neighbour(tenant, &running);
+	close(running.go);
+	finish(running.pid, SIGKILL);
+}
+
+static void begin(bool installed, const char *option)
+{
 	direct_settle();
-	broker = (struct broker){ .installed = installed };
+	broker = (struct broker){ .installed = installed, .policy = policy, .option = option };
 	broker_start(&broker);
-	churner = start_churner(events, at_rest);
-	ledger = open_ledger();
-	waits = neighbour(ledger);
-	snprintf(question, sizeof(question), "a neighbour's longest wait, a tenant with %u events %s%s", events,
-		 at_rest ? "at rest" : "that registers and releases", installed ? ", as installed" : "");
-	report_value(question, "us", "request", waits.longest, at_rest ? 0 : LONGEST_AIM);
-	report_value("... an empty round trip meanwhile, which waits for the processor alone", "us", "echo",
-		     waits.empty, 0);
-	if (waits.rewrites > 0)
-		report_value("... while the ledger is rewritten", "us", "request", waits.while_rewritten, LONGEST_AIM);
-	else if (installed && !at_rest)
-		report_missing("a neighbour's longest wait while the ledger is rewritten", "request",
-			       "it was not rewritten");
-	if (ledger >= 0)
-		close(ledger);
-	finish(churner, SIGKILL);
-	broker_stop(&broker);
 }
 
 int main(void)
 {
-	unsigned events = pick(EVENTS_MAX, EVENTS_QUICK);
+	const struct tenant rests = { "/rests", "a neighbour's longest wait, a tenant at rest", rest, rest };
+	const struct tenant churns = { "/churns", "... that registers and releases events", rest, churn };
+	const struct tenant throttled = { "/throttled", "... with %u throttled connections", ask_too_much, rest };
+	const struct tenant ends = { "/throttled", "... whose %u throttled connections end", ask_too_much, leave };
+	const struct tenant lingers = { "/lingers", "... whose files linger, without a guard", leave_files, rest };
+	const struct tenant holds = { "/holds", "... that releases all of its events at once", hold_events, leave };
+	const struct rlimit files = { 4 * CONNECTIONS_MAX, 4 * CONNECTIONS_MAX };
+	struct running holder;
 
+	setrlimit(RLIMIT_NOFILE, &files);
+	events = pick(EVENTS_MAX, EVENTS_QUICK);
+	connections = pick(CONNECTIONS_MAX, CONNECTIONS_QUICK);
+	lingering = pick(LINGERING_MAX, LINGERING_QUICK);
+	note("A third tenant has %u events; one has %u files that linger. As installed, but for the row with a bare daemon.",
+	     events, lingering);
 	echo_start(&echo);
-	measure(true, true, events);
-	measure(true, false, events);
-	measure(false, false, events);
+	begin(true, "--guard=off");
+	measure(&lingers);
+	broker_stop(&broker);
+	begin(true, NULL);
+	holder = run_tenant(&holds);
+	measure(&rests);
+	measure(&churns);
+	measure(&throttled);
+	measure(&ends);
+	neighbour(&holds, &holder);
+	close(holder.go);
+	finish(holder.pid, 0);
+	broker_stop(&broker);
 	echo_stop(&echo);
 	return EXIT_SUCCESS;
 }

@@ -139,18 +139,22 @@ struct wire_account query_broker(int socket)
 	return account;
 }
 
+void send_query(int socket)
+{
+	struct packet packet = begin(KIND_QUERY);
+
+	encode_end(&packet);
+	if (transport_send(socket, packet.data, packet.size, NULL, 0, 0) < 0)
+		fail("to the daemon");
+}
+
 /* All requests wait at the same time. */
 void query_by_all(const int *sockets, unsigned n)
 {
 	uint32_t before = serial;
 
-	for (unsigned i = 0; i < n; i++) {
-		struct packet packet = begin(KIND_QUERY);
-
-		encode_end(&packet);
-		if (transport_send(sockets[i], packet.data, packet.size, NULL, 0, 0) < 0)
-			fail("to the daemon");
-	}
+	for (unsigned i = 0; i < n; i++)
+		send_query(sockets[i]);
 	for (unsigned i = 0; i < n; i++) {
 		struct fdset fds = { 0 };
 

@@ -100,7 +100,11 @@ static void set_rate(const struct end *end, uint32_t rate)
 
 static void look_at_delayed(const struct world *world)
 {
-	ev_invoke(world->daemon->loop, &world->daemon->connections.w_delayed, EV_TIMER);
+	struct tenant *tenant, *next;
+
+	HASH_ITER(by_identity, world->daemon->registry.tenants, tenant, next)
+		if (tenant->turn == TURN_DELAYED)
+			ev_invoke(world->daemon->loop, &tenant->w_delayed, EV_TIMER);
 }
 
 TEST(tenant_over_its_rate_delays_new_requests_alone)
@@ -142,11 +146,44 @@ TEST(client_that_hangs_up_while_delayed_is_closed)
 	ADD(&c[0]);
 	expect_turns(world, NULL, 0);
 	c[0].socket = fd_close(c[0].socket);
-	look_at_delayed(world);
+	ev_invoke(world->daemon->loop, &world->daemon->connections.w_in_flight, EV_READ);
 	ck_assert_int_eq(c[0].client->life, LIFE_CLOSING);
 	ck_assert_int_eq(tenant_of(&c[1])->turn, TURN_NONE);
 	set_rate(&c[1], UINT32_MAX);
 	turn(world);
+}
+
+/* More than are looked at in one turn; some leave the queue meanwhile. */
+TEST(hangups_of_many_delayed_clients_are_noticed)
+{
+	enum { MANY = DELAYED_MAX + 6 };
+	struct end ends[MANY];
+	struct tenant *tenant;
+	GUARDED(world);
+
+	for (unsigned i = 0; i < MANY; i++)
+		ends[i] = end_welcomed(world, 1);
+	tenant = tenant_of(&ends[0]);
+	set_rate(&ends[0], 1);
+	scheduler_charge(tenant);
+	for (unsigned i = 0; i < MANY; i++)
+		scheduler_add(ends[i].client);
+	expect_turns(world, NULL, 0);
+	ck_assert_uint_eq(tenant->throttled, DELAYED_MAX);
+	scheduler_remove(ends[DELAYED_MAX - 1].client);
+	scheduler_remove(ends[0].client);
+	look_at_delayed(world);
+	ck_assert_uint_eq(tenant->throttled, MANY);
+	for (unsigned i = 1; i < MANY; i++)
+		ends[i].socket = fd_close(ends[i].socket);
+	ev_invoke(world->daemon->loop, &world->daemon->connections.w_in_flight, EV_READ);
+	for (unsigned i = 1; i < MANY; i++)
+		ck_assert_int_eq(ends[i].client->life, i == DELAYED_MAX - 1 ? LIFE_OPEN : LIFE_CLOSING);
+	ck_assert_int_eq(tenant->turn, TURN_NONE);
+	ck_assert_ptr_null(tenant->last_delayed);
+	set_rate(&ends[0], UINT32_MAX);
+	for (unsigned i = 0; i < MANY; i++)
+		end_deinit(&ends[i]);
 }
 
 TEST(tenant_with_a_full_backlog_waits_for_answers)
