@@ -57,7 +57,7 @@ int last_policy_read(const char *directory, uid_t user, struct policy **ret, tim
 {
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
 	_cleanup_(policy_copy_deinit) struct policy_copy copy = { 0 };
-	struct stat status;
+	struct stat status = { 0 };
 	int r = kept_read(directory, user, &copy, &status);
 
 	if (r == -ENOENT)
