@@ -158,6 +158,7 @@ static void stop_watchers(struct daemon *daemon)
 		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
 	deadlines_deinit(&daemon->connections);
+	deposits_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(&daemon->registry);
@@ -274,6 +275,7 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->client_timeout = options->client_timeout;
 	clients_init(connections);
 	deadlines_init(connections);
+	deposits_init(connections);
 	scheduler_init(connections);
 }
 
@@ -345,9 +347,10 @@ int daemon_run(struct daemon *daemon)
 /* The next daemon finds everything as it is now: nothing more is sent, and nothing is released. */
 static void daemon_leave_to_next(struct daemon *daemon)
 {
+	deposit_rest(&daemon->connections);
 	for (struct client *client = TAILQ_FIRST(&daemon->connections.clients); client;
 	     client = TAILQ_NEXT(client, all)) {
-		client->kept = client->holder.tenant;
+		client->kept = client->deposited;
 		client_close(client);
 	}
 	/* First: the keeper may have carried out calls that are cancelled here. */
@@ -384,6 +387,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	rules_deinit(&daemon->registry);
 	machine_deinit(&daemon->registry.machine);
 	machine_deinit(&daemon->registry.files);
+	cgroups_forget(&daemon->registry.cgroups);
 	kernel_free(daemon->registry.kernel);
 	if (daemon->keeper > 0)
 		waitpid(daemon->keeper, NULL, 0);

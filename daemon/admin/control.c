@@ -79,7 +79,7 @@ static bool holders_has_room(const struct holders *holders)
 	return holders->shown < HOLDERS_MAX && holders->packet->size - holders->mark < HOLDERS_BYTES_MAX;
 }
 
-static void holders_put(struct holders *holders, const struct holder *holder)
+static void holders_put(struct holders *holders, struct holder *holder)
 {
 	size_t item;
 
@@ -90,14 +90,14 @@ static void holders_put(struct holders *holders, const struct holder *holder)
 	row_put_string(holders->packet, "tenant", holder->tenant->path);
 	row_put_u64(holders->packet, "pid", (uint64_t)holder->pid);
 	row_put_u64(holders->packet, "uid", holder->uid);
-	row_put_string(holders->packet, "comm", holder->comm);
+	row_put_string(holders->packet, "comm", *holder->comm ? holder->comm : client_comm(client_of(holder)));
 	row_end_item(holders->packet, item);
 }
 
 static void holders_put_grant(struct holders *holders, const struct grant *grant)
 {
-	const struct holder self = { .tenant = grant->tenant, .pid = getpid(), .uid = geteuid(), .comm = "userevd" };
-	const struct holder *holder;
+	struct holder self = { .tenant = grant->tenant, .pid = getpid(), .uid = geteuid(), .comm = "userevd" };
+	struct holder *holder;
 	unsigned left = grant->leases;
 
 	/* The daemon itself holds the events that the policy declares. */

@@ -55,7 +55,7 @@ static void note_delayed(struct tenant *tenant)
 		client->stall = STALL_RATE;
 		tenant->throttled++;
 		tenant->last_delayed = client;
-		inflight_watch_hangup(client);
+		inflight_watch(client);
 	}
 }
 
@@ -89,7 +89,7 @@ void scheduler_remove(struct client *client)
 }
 
 /* Seconds until the tenant may make another request; 0: now. */
-static double wait_of(const struct connections *connections, const struct tenant *tenant, double now)
+static double wait_of(struct connections *connections, const struct tenant *tenant, double now)
 {
 	double wait = level_wait(tenant->level, now);
 

@@ -62,7 +62,7 @@ struct entry_client {
 	uint16_t greeted;
 	uint16_t watching;
 	uint32_t may_be_root;
-	char comm[16];
+	uint64_t zero[2]; /* earlier daemons wrote its command's name */
 };
 
 struct entry_lease {

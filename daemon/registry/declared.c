@@ -96,7 +96,9 @@ static void declared_complain(const struct section *event, const char *why)
 
 static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
 {
-	if (!reference_get(stream, item->grant, index))
+	uint32_t asked = 0;
+
+	if (!reference_get(stream, item->grant, index, &asked))
 		return false;
 	grant_lease_begins(item->grant);
 	item->held = true;
@@ -141,7 +143,7 @@ static int declared_add_item(struct declared *declared, const struct section *ev
 
 	*item = (struct item){ .event = event, .flags = declared_flags(declared, event), .asked = true };
 	if (r == 0)
-		r = grant_get(declared->tenant, &description, 0, &item->grant, &why);
+		r = grant_get(declared->tenant, &description, 0, 0, &item->grant, &why);
 	if (r != 0) {
 		declared_complain(event, r < 0 ? strerror(-r) : sentence);
 		return 0;
@@ -277,7 +279,7 @@ static bool declared_has(const struct declared *declared, const struct section *
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	const struct event *event;
+	struct event *event;
 	const struct grant *grant;
 
 	if (declared_describe(wanted, &description, &why) != 0)

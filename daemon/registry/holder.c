@@ -19,7 +19,6 @@ void holder_enter(struct holder *holder)
 	if (!holder->tenant)
 		return;
 	entry.tenant = holder->tenant->number;
-	string_copy(entry.comm, sizeof(entry.comm), holder->comm);
 	ledger_enter(holder->registry->ledger, &holder->entry, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry));
 }
 

@@ -21,7 +21,7 @@ struct holder {
 	bool may_be_root; /* its user namespace has our uid 0 */
 	bool greeted;	  /* it has been given its tenant's page */
 	bool watching;
-	char comm[16];
+	char comm[16]; /* "": not read yet */
 	LIST_ENTRY(holder) in_tenant;
 };
 

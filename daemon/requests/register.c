@@ -169,12 +169,13 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 	const struct kernel_facts *facts = &client->holder.registry->kernel->facts;
 	const uint16_t unknown = asked->flags & ~(REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
 	struct tenant *tenant = client->holder.tenant;
+	const struct event_key key = event_look_up(tenant->registry, asked->text, asked->length);
 	struct policy_verdict verdict;
 	int r;
 
 	/* A prefix makes another name of it. */
 	if (asked->flags == 0 && !tenant->rules.values.value[POLICY_NAME_PREFIX]->text)
-		item->grant = grant_admitted(tenant, asked->text, asked->length);
+		item->grant = grant_admitted(tenant, key, asked->text, asked->length);
 	if (item->grant)
 		return 0;
 	if (unknown) {
@@ -188,7 +189,7 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
 	r = policy_admit(&tenant->rules.values, asked->text, asked->length, asked->flags, &description, &verdict, why);
-	return r != 0 ? r : grant_ask(tenant, &description, &item->flags, &item->grant, why);
+	return r != 0 ? r : grant_ask(tenant, &description, key, &item->flags, &item->grant, why);
 }
 
 /* Where clients share streams, an event is on few of them. */
@@ -400,7 +401,7 @@ static bool item_ask_as_one_of_many(struct registration *registration, struct it
 		return false;
 	item->grant = grant_unref(item->grant);
 	item->flags |= REGISTER_MULTI_FORMAT;
-	r = grant_get(client->holder.tenant, &description, item->flags, &item->grant, &why);
+	r = grant_get(client->holder.tenant, &description, item->flags, 0, &item->grant, &why);
 	if (r == 0)
 		item_ask_again(registration, item);
 	else
@@ -415,7 +416,7 @@ static void item_grant(struct registration *registration, struct item *item, con
 
 	registration->has_self_registered |= call->number;
 	item->grant->bit = call->bit;
-	reference = reference_get(registration->stream, item->grant, call->index);
+	reference = reference_get(registration->stream, item->grant, call->index, &item->asked);
 	if (!reference) {
 		/* It stays registered until the stream ends. */
 		item_refuse_for(registration, item, -ENOMEM, "");

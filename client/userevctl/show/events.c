@@ -174,7 +174,7 @@ static size_t events_print_columns(const struct tracing *tracing, enum columns_f
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		if (columns[i].in & in)
 			chosen[table.n_columns++] = columns[i].column;
-	for (; (event = tracing_next(tracing, ctl->argv, ctl->argc, event)); count++)
+	for (; (event = tracing_next(tracing, event)); count++)
 		for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 			if (columns[i].in & in)
 				columns[i].put(&table, tracing, event);
@@ -194,7 +194,7 @@ size_t events_print_json(const struct tracing *tracing, struct json *json)
 	size_t count = 0;
 
 	json_begin(json, '[');
-	for (; (event = tracing_next(tracing, tracing->ctl->argv, tracing->ctl->argc, event)); count++)
+	for (; (event = tracing_next(tracing, event)); count++)
 		event_json(json, tracing, event);
 	json_end(json, ']');
 	return count;
@@ -221,7 +221,7 @@ static int events_run(struct ctl *ctl)
 	}
 	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && count == 0 && ctl->argc > 0)
-		return names_check(tracing, ctl->argv, ctl->argc, false);
+		return names_check(tracing, false);
 	if (r == EXIT_DONE && count == 0 && !ctl->output.json)
 		ctl_note("No program holds any event.");
 	return r;

@@ -104,8 +104,6 @@ struct session_event {
 enum { RECORD_TYPES_MAX = 65536 };
 struct session {
 	struct tracing *tracing;
-	char *const *patterns;
-	int n_patterns;
 	struct tracefs_instance *instance;
 	struct buffers *buffers;
 	struct writers writers;
@@ -124,8 +122,8 @@ struct session {
 /* The signal that ends the tail; 0: none. It interrupts poll() and write(); before these, the tail ends when it is due. */
 extern volatile sig_atomic_t session_stopped;
 
-int session_begin(struct tracing *, char *const *patterns, int n, uint16_t flags); /* an enum exit_code */
-int session_read(struct tracing *, struct record_view *);			   /* … */
+int session_begin(struct tracing *, uint16_t flags);	  /* an enum exit_code */
+int session_read(struct tracing *, struct record_view *); /* … */
 struct session *session_free(struct session *);
 /* Prints the records that there are: 0 or a negative errno. */
 int session_drain(struct session *, struct record_view *);
