@@ -156,6 +156,7 @@ static void stop_watchers(struct daemon *daemon)
 	ev_signal_stop(daemon->loop, &daemon->w_terminate);
 	ev_signal_stop(daemon->loop, &daemon->w_hangup);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
+	scheduler_deinit(&daemon->connections);
 	deadlines_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);

@@ -79,7 +79,7 @@ struct client {
 	bool later;	     /* its answer waits until the daemon may send fds again */
 	bool files_unread;   /* since it was sent files: as of the last look */
 	unsigned in_flight;  /* fds that it was sent, and that are not known to be read */
-	bool hangup_watched; /* by the epoll instance for fds in flight */
+	bool hangup_watched; /* it was delayed */
 	bool repeats;	     /* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
@@ -130,7 +130,8 @@ struct connections {
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */
 	bool keeper_has_gone;	       /* and its successor has not been given anything yet */
 
-	ev_idle w_busy; /* while clients wait for their turn, or something is to be freed */
+	ev_idle w_busy;	 /* while clients wait for their turn, or something is to be freed */
+	ev_io w_hangups; /* of delayed clients; from the first of them on */
 	ev_timer w_deadlines;
 	ev_timer w_later;
 	ev_io w_in_flight; /* clients have read */

@@ -38,37 +38,16 @@ static bool has_read_all(const struct client *client)
 	return ioctl(client->fd, SIOCOUTQ, &bytes) < 0 || bytes < QUEUE_EMPTY;
 }
 
-/* 0 or a negative errno. EPOLLHUP is always reported. */
-static int inflight_watch(struct client *client, uint32_t events)
-{
-	struct epoll_event event = { .events = events | EPOLLET, .data.ptr = client };
-	const bool is_watched = client->in_flight > 0 || client->hangup_watched;
-	int op = is_watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-
-	return epoll_ctl(client->connections->w_in_flight.fd, op, client->fd, &event) < 0 ? -errno : 0;
-}
-
-static void inflight_unwatch(const struct client *client)
-{
-	epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
-}
-
-/* Where there is no room for it, the hangup is noticed when it is the client's turn. A second call reports a past hangup, too. */
-void inflight_watch_hangup(struct client *client)
-{
-	client->hangup_watched |= inflight_watch(client, client->in_flight > 0 ? EPOLLOUT : 0) == 0;
-}
-
 int inflight_add(struct client *client, size_t n)
 {
-	int r;
+	struct epoll_event event = { .events = EPOLLOUT | EPOLLET, .data.ptr = client };
 
 	if (n == 0)
 		return 0;
 	/* First: where there is no room for it, nothing may be sent. */
-	r = client->in_flight == 0 ? inflight_watch(client, EPOLLOUT) : 0;
-	if (r < 0)
-		return r;
+	if (client->in_flight == 0 &&
+	    epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_ADD, client->fd, &event) < 0)
+		return -errno;
 	client->in_flight += (unsigned)n;
 	client->holder.tenant->in_flight += (uint32_t)n;
 	client->connections->in_flight += (uint32_t)n;
@@ -87,8 +66,8 @@ void inflight_undo(struct client *client, size_t n)
 	client->files_unread = false;
 	if (client->stall == STALL_UNREAD)
 		client->stall = STALL_NONE;
-	if (!client->hangup_watched)
-		inflight_unwatch(client);
+	/* Before the connection is closed: the keeper's copy would keep it in the epoll instance. */
+	epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
 }
 
 int inflight_restore(struct client *client)
@@ -99,12 +78,8 @@ int inflight_restore(struct client *client)
 	return r;
 }
 
-/* The keeper's copy would keep it in the epoll instance. */
 void inflight_forget(struct client *client)
 {
-	if (client->hangup_watched && client->in_flight == 0)
-		inflight_unwatch(client);
-	client->hangup_watched = false;
 	inflight_undo(client, client->in_flight);
 }
 
@@ -144,9 +119,7 @@ static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 	for (int i = 0; i < n; i++) {
 		struct client *client = ready[i].data.ptr;
 
-		if (client->stall == STALL_RATE && ready[i].events & EPOLLHUP)
-			client_close(client);
-		else if (!inflight_remains(client))
+		if (!inflight_remains(client))
 			client_has_read(client);
 		else if (ready[i].events & EPOLLHUP)
 			client_close(client);

@@ -25,8 +25,5 @@ void inflight_forget(struct client *);
 /* Asks the kernel whether the client has fds in flight, and forgets those that it has read. */
 bool inflight_remains(struct client *);
 
-/* A client whose fd the loop does not watch waits in a queue: if it hangs up there, it is closed. */
-void inflight_watch_hangup(struct client *);
-
 /* Whether the tenant may be sent more fds. */
 bool inflight_has_room(const struct connections *, const struct tenant *);

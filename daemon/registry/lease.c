@@ -38,6 +38,7 @@ struct lease *lease_get(struct holder *holder, struct reference *reference)
 	lease = calloc(1, sizeof(*lease));
 	if (!lease)
 		return NULL;
+	memory_taken(&holder->registry->memory, sizeof(*lease));
 	lease->holder = holder;
 	lease->reference = reference;
 	lease->bit = reference->grant->bit;

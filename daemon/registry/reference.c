@@ -64,6 +64,7 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 		reference = calloc(1, sizeof(*reference));
 		if (!reference)
 			return NULL;
+		memory_taken(&stream->registry->memory, sizeof(*reference));
 		reference->stream = stream;
 		reference->grant = grant;
 		LIST_INIT(&reference->leases);

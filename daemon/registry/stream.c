@@ -335,14 +335,13 @@ static void stream_begin_end(struct stream *stream)
 	TAILQ_INSERT_TAIL(&registry->ending, stream, idle);
 }
 
-void stream_free(struct stream *stream)
+/* Releases so many events; the last of them ends the stream. */
+static void stream_release(struct stream *stream, unsigned most)
 {
 	struct registry *registry = stream->registry;
 	struct tenant *tenant = stream->tenant;
 
-	if (!stream->ends)
-		stream_begin_end(stream);
-	for (unsigned i = 0; stream->references && i < RELEASES_MAX; i++)
+	for (; stream->references && most > 0; most--)
 		reference_free(stream->references);
 	if (stream->references)
 		return;
@@ -356,10 +355,18 @@ void stream_free(struct stream *stream)
 	tenant_release(tenant);
 }
 
+/* The kernel's answers may end many streams in one turn of the loop. */
+void stream_free(struct stream *stream)
+{
+	if (!stream->ends)
+		stream_begin_end(stream);
+	stream_release(stream, RELEASES_MAX / 4);
+}
+
 void streams_end(struct registry *registry)
 {
 	if (!TAILQ_EMPTY(&registry->ending))
-		stream_free(TAILQ_FIRST(&registry->ending));
+		stream_release(TAILQ_FIRST(&registry->ending), RELEASES_MAX);
 }
 
 /* Our copy must not keep the file open. The keeper closes its own copy at the first poll. */

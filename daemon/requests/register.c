@@ -75,6 +75,7 @@ static struct registration *registration_new(struct client *client, uint32_t ser
 	registration->tenant = client->holder.tenant;
 	registration->bytes = sizeof(*registration) + (strings->count + 1) * ITEM_BYTES + 2 * request.left;
 	registration->tenant->waiting += registration->bytes;
+	memory_taken(&registration->registry->memory, registration->bytes);
 	registration->serial = serial;
 	registration->generation = client->holder.registry->generation;
 	registration->undecided = *strings;
