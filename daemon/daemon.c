@@ -126,8 +126,9 @@ static void make_status(void *data, char *ret, size_t size)
 		 reload_note(daemon)[0] ? "; the policy files have errors, an older policy is in force" : "");
 }
 
-static void start_watchers(struct daemon *daemon)
+static int start_watchers(struct daemon *daemon)
 {
+	daemon->started = clock_now();
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->registry.kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 	succession_init(daemon);
@@ -147,6 +148,7 @@ static void start_watchers(struct daemon *daemon)
 	ev_signal_init(&daemon->w_interrupt, daemon_on_signal, SIGINT);
 	ev_signal_start(daemon->loop, &daemon->w_interrupt);
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
+	return inflight_init(&daemon->connections);
 }
 
 static void stop_watchers(struct daemon *daemon)
@@ -156,8 +158,8 @@ static void stop_watchers(struct daemon *daemon)
 	ev_signal_stop(daemon->loop, &daemon->w_terminate);
 	ev_signal_stop(daemon->loop, &daemon->w_hangup);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
-	scheduler_deinit(&daemon->connections);
 	deadlines_deinit(&daemon->connections);
+	deposits_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(&daemon->registry);
@@ -254,7 +256,6 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	TAILQ_INIT(&registry->looks);
 	TAILQ_INIT(&registry->settling);
 	LIST_INIT(&registry->unwatched);
-	LIST_INIT(&registry->persistent);
 	machine_init(&registry->machine, 0);
 	machine_init(&registry->files, 0);
 }
@@ -275,6 +276,7 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->client_timeout = options->client_timeout;
 	clients_init(connections);
 	deadlines_init(connections);
+	deposits_init(connections);
 	scheduler_init(connections);
 }
 
@@ -317,11 +319,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		r = backend_open(daemon);
 	if (r == 0)
 		r = reload_check_capacity(daemon);
-	if (r == 0) {
-		daemon->started = clock_now();
-		start_watchers(daemon);
-		r = inflight_init(&daemon->connections);
-	}
+	if (r == 0)
+		r = start_watchers(daemon);
 	if (r == 0)
 		r = restore(daemon);
 	if (r == 0)
@@ -349,9 +348,10 @@ int daemon_run(struct daemon *daemon)
 /* The next daemon finds everything as it is now: nothing more is sent, and nothing is released. */
 static void daemon_leave_to_next(struct daemon *daemon)
 {
+	deposit_rest(&daemon->connections);
 	for (struct client *client = TAILQ_FIRST(&daemon->connections.clients); client;
 	     client = TAILQ_NEXT(client, all)) {
-		client->kept = client->holder.tenant;
+		client->kept = client->deposited;
 		client_close(client);
 	}
 	/* First: the keeper may have carried out calls that are cancelled here. */
@@ -379,12 +379,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	declared_deinit(&daemon->registry);
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);
-	while (!LIST_EMPTY(&daemon->registry.persistent)) {
-		struct grant *grant = LIST_FIRST(&daemon->registry.persistent);
-
-		LIST_REMOVE(grant, persists);
-		grant_unref(grant);
-	}
+	grants_end(&daemon->registry);
 	inflight_deinit(&daemon->connections);
 	if (daemon->registry.kernel)
 		stop_watchers(daemon);
@@ -393,6 +388,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	rules_deinit(&daemon->registry);
 	machine_deinit(&daemon->registry.machine);
 	machine_deinit(&daemon->registry.files);
+	cgroups_forget(&daemon->registry.cgroups);
 	kernel_free(daemon->registry.kernel);
 	if (daemon->keeper > 0)
 		waitpid(daemon->keeper, NULL, 0);

@@ -10,8 +10,8 @@ enum {
 	DEFAULT_MAX_CONNECTIONS = 1024,
 	/* Without a guard each connection has a file of its own, and may have its second one while the first lingers. */
 	DEFAULT_MAX_FILES = 2048,
-	/* Six hundred programs with a hundred events each, on files of their own; some 20 MiB of the daemon's memory. */
-	DEFAULT_MAX_LEASES = 65536,
+	/* As many connections with 128 events each, on files of their own; some 20 MiB of the daemon's memory. */
+	DEFAULT_MAX_LEASES = 131072,
 	/* Types of kernel events that are left for others: kprobes, synthetic events, events that a tracing session makes. */
 	DEFAULT_KERNEL_MARGIN = 256,
 	/* A minute of a thousand records a second, and little memory on any machine. */
@@ -22,6 +22,10 @@ enum {
 	DEFAULT_CLIENT_TIMEOUT = 10,
 	/* Bytes of one tenant's requests under way and unread answers: 16 long requests, or 32 long answers. */
 	WAITING_BYTES_MAX = 4 << 20,
+	/* Clients that were sent fds, until the kernel is asked whether they have read: one call for each, and never many at once. */
+	UNASKED_MAX = 64,
+	/* Connections that are deposited in one turn of the loop: a tenth of a millisecond's work. */
+	DEPOSITS_MAX = 64,
 	/* Delayed answers that are sent in one turn of the loop when fds can be sent again. */
 	LATER_MAX = 64,
 	/* Leases, or events of a stream, that are released in one turn of the loop: a tenth of a millisecond. */
@@ -59,13 +63,11 @@ enum {
 	LOOKS_OWN = 2500,
 	/* … of which so many at once. */
 	LOOKS_AT_ONCE = 50,
-	/* Bytes that are freed before malloc_trim(3) at once: leases and references, with their events three times that, in half a millisecond. */
+	/* Bytes that are freed before malloc_trim(3) at once: some seven hundred events, in a quarter of a millisecond. */
 	TRIM_BYTES = 256 << 10,
 	/* … or within TRIM_INTERVAL; and the bytes that it keeps. */
 	TRIM_LEAST = 16 << 10,
 	TRIM_PAD = 128 << 10,
-	/* Bytes of requests and answers that one tenant's bundles keep: eight of the longest. */
-	BUNDLE_BYTES_MAX = 1 << 20,
 	/* Attempts to connect to a keeper at the start: one that is out of memory may be replaced. */
 	KEEPER_TRIES = 3,
 	/* Bits in one CHANGED; for more it tells the client to look at all. */
@@ -83,6 +85,10 @@ enum {
 #define REST_INTERVAL	  1.0	 /* between looks at levels without a tenant */
 #define TURN_TIME	  0.0001 /* of handling requests in one turn of the loop */
 #define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */
+#define BORDER_INTERVAL	  1.0	 /* between looks at the delegation of cgroups with clients */
+#define DEPOSIT_INTERVAL  0.05	 /* until new connections are deposited: the shortest programs have ended by then */
+#define DEPOSIT_PAUSE	  0.001	 /* … where very many came meanwhile */
+#define DEPOSIT_PATIENCE  1.0	 /* … for the keeper's answers, at the daemon's end */
 #define PAGES_INTERVAL	  0.05	 /* between looks at watched pages: a person does not notice */
 #define KEEPER_INTERVAL	  0.05	 /* between attempts to connect to the next keeper: a restart takes longer */
 #define KEEPER_PAUSE	  1.	 /* … after a keeper that ended within that time */

@@ -5,7 +5,7 @@
  * each, and it is slow: a TCP socket may linger for as long as its owner likes, a memfd's memory may take seconds to free. The process
  * that closes the socket has to wait. (Before Linux 6.9 a close may even free such garbage of other processes' sockets.)
  *
- * So a thread closes sockets of clients, and a loop need not wait. The thread could be blocked as well, but a signal ends a lingering
+ * So a thread closes sockets in which packets are unread, and a loop need not wait. The thread could be blocked as well, but a signal ends a lingering
  * close: while it is closing it gets one every millisecond. No pipe leads to the thread, since a client that exhausts our fds must not
  * benefit.
  *
@@ -119,8 +119,12 @@ int disposal_close(int fd)
 
 	if (fd < 0 || transport_fds_are_refused)
 		return fd_close(fd);
-	/* The other end sees this at once. */
+	/* The other end sees this at once, and can send nothing more. */
 	shutdown(fd, SHUT_RDWR);
+	if (transport_look(fd, CMSG_SPACE(sizeof(struct ucred))) == 0) {
+		errno = saved;
+		return fd_close(fd);
+	}
 	pthread_mutex_lock(&disposal.lock);
 	started = disposal_start();
 	while (started && disposal.count == DISPOSAL_MAX)

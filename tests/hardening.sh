@@ -39,7 +39,14 @@ has_fortified_libc_calls()
 }
 
 # Common to programs and libraries.
-common=(has_read_only_relocations has_no_writable_code has_no_path_to_libraries has_stack_protector has_fortified_libc_calls)
+common=(has_read_only_relocations has_no_writable_code has_no_path_to_libraries)
+# Shown by the functions of libc that are called, so not by a static program.
+calls=(has_stack_protector has_fortified_libc_calls)
+
+is_static()
+{
+	! readelf -d "$1" | grep -q NEEDED
+}
 
 has_all()
 {

@@ -86,6 +86,19 @@ write_sums()
 	[ -z "${SUMS-}" ] || printf '%s\n' "$passed $failed $skipped" "$1" "${reasons#; }" >"$SUMS"
 }
 
+# nothing_runs PID LOG: the process group of a test that has ended is empty. Otherwise its processes are killed.
+nothing_runs()
+{
+	local left
+	for _ in {1..20}; do
+		left=$(pgrep -a -g "$1") || return 0
+		sleep 0.1
+	done
+	printf 'still running after the test:\n%s\n' "$left" >>"$2"
+	kill -KILL -- "-$1"
+	return 1
+}
+
 # run BUILD PROGRAM
 run()
 {
@@ -99,8 +112,9 @@ run()
 	program=($!)
 	wait "${program[0]}"
 	status=$?
-	program=()
 	count "$log" $status
+	nothing_runs "${program[0]}" "$log" || f=$((f + 1))
+	program=()
 	if [ "$f" -eq 0 ]; then
 		printf '  %sok%s    %-32s %4d passed  %3d s  %s\n' "$green" "$plain" "$name$where" "$p" $((SECONDS - start)) "$build"
 	else

@@ -291,7 +291,7 @@ $(call programs,$(filter tests/unit/client/%,$(UNIT_SOURCES))): $(B)/tests/clien
 $(UNIT_TESTS): $(SUITE_OBJECTS) $(B)/tests/helpers.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %/helpers.a,$^) $(filter %/keeper.a %/client.a,$^) $(filter %/daemon.a,$^) \
-		-o $@ -pthread -lev $(call pkg,--libs,check libsystemd)
+		-o $@ -pthread -lev $(call pkg,--libs,check)
 
 $(INTEGRATION_TESTS) $(B)/tests/test_confined: $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
@@ -330,7 +330,7 @@ $(B)/tests/static_plugin.so: $(B)/tests/integration/static_plugin.o $(B)/libuser
 $(B)/tests/userevd-next: $(B)/daemon/main.o $(B)/tests/integration/next_ledger.o $(filter-out %/ledger/ledger.o,$(DAEMON_OBJECTS)) \
 		$(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread -lev
 
 # --- the same daemon and keeper, under the filters of their units ---
 
@@ -347,12 +347,13 @@ $(B)/tests/systemd/confined_daemon.o $(B)/tests/systemd/confined_keeper.o: $(CON
 $(CONFINED)/userevd: $(B)/daemon/main.o $(B)/tests/systemd/confine.o $(B)/tests/systemd/confined_daemon.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@mkdir -p $(@D)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=daemon_run $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=daemon_run $^ -o $@ -pthread -lev
 
+$(CONFINED)/userevd-keeper: PIE := $(or $(STATIC_PIE),$(PIE))
 $(CONFINED)/userevd-keeper: $(B)/kernel/keeper/main.o $(B)/tests/systemd/confine.o $(B)/tests/systemd/confined_keeper.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
 	@mkdir -p $(@D)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -Wl,--wrap=user_events_new $^ -o $@ -pthread
+	$(Q)$(PROGRAM) -Wl,--wrap=user_events_new -pthread
 
 # All other files are links, because tests look for them beside daemon and keeper.
 $(CONFINED_TOOLS) $(CONFINED_TESTS) $(CONFINED)/userevd-guard: $(CONFINED)/%: $(B)/%
@@ -370,7 +371,7 @@ $(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
 # The headers of the alternatives do not pass all of our warnings.
-BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_* tests/bench/sample_* tests/bench/preload_*))
+BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_* tests/bench/sample_*))
 $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS = -Wno-undef -Wno-strict-prototypes -Wno-old-style-definition \
 	-Wno-cast-align -Wno-pointer-arith
 $(B)/tests/bench/bench_off.o $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/rival_usdt.o: EXTRA_CFLAGS += -fno-unroll-loops -falign-loops=64
@@ -378,12 +379,6 @@ $(B)/tests/bench/bench_off.o $(B)/tests/bench/rival_lttng.o $(B)/tests/bench/riv
 $(filter-out $(B)/tests/sample_%,$(BENCHES)): $(B)/tests/%: $(B)/tests/bench/%.o $(BENCH_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(BENCH_LIBRARIES)
-
-$(B)/tests/bench_count: | $(B)/tests/preload_spawn.so
-$(B)/tests/bench/preload_spawn.o: EXTRA_CFLAGS = -fvisibility=default
-$(B)/tests/preload_spawn.so: $(B)/tests/bench/preload_spawn.o
-	@echo '  LINK    $@'
-	$(Q)$(CC) $(LDFLAGS) -shared $^ -o $@
 
 $(B)/tests/bench_quota: $(B)/tests/daemon.a
 $(B)/tests/bench_connections: $(B)/tests/bench/rival_dbus.o
@@ -411,7 +406,14 @@ $(B)/tests/hammer: $(B)/tests/integration/hammer.o $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ -pthread
 
-# Preloaded, it makes calls of the C library fail. It runs before ASan is initialised, so it is not instrumented.
+# Preloaded, it makes calls of the C library fail. It runs before ASan is initialised, so it is not instrumented. No library can be
+# preloaded into a static program.
+$(B)/tests/dynamic/userevd-keeper: $(B)/kernel/keeper/main.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJECTS)
+	@mkdir -p $(@D)
+	@echo '  LINK    $@'
+	$(Q)$(PROGRAM) -pthread
+
+$(B)/tests/faults.so: | $(B)/tests/dynamic/userevd-keeper
 $(B)/tests/faults/faults.o: EXTRA_CFLAGS = -fno-sanitize=all $(if $(findstring address,$(SANITIZE)),-DBEHIND_ASAN)
 $(B)/tests/faults.so: $(B)/tests/faults/faults.o
 	@echo '  LINK    $@'
@@ -456,9 +458,9 @@ $(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uap
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/client.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libsystemd)
+	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ -o $@ -pthread -lev
 
 $(B)/fuzz_daemon: $(B)/tests/fuzz/fuzz_daemon.o $(SUITE_OBJECTS) $(B)/tests/helpers.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=_ck_assert_failed,--wrap=_mark_point $(LDFLAGS) $^ -o $@ -pthread -lev \
-		$(call pkg,--libs,check libsystemd)
+		$(call pkg,--libs,check)

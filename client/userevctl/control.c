@@ -29,6 +29,7 @@ int control_open(const char *path, struct control **ret)
 		return -errno;
 	control = must(calloc(1, sizeof(*control)));
 	control->fd = fd_steal(&fd);
+	control->timeout = CONTROL_TIMEOUT_MS;
 	*ret = control;
 	return 0;
 }
@@ -79,9 +80,11 @@ int control_ask_strings(struct control *control, uint16_t kind, uint16_t flags, 
 	return control_send(control, &packet);
 }
 
-int control_receive_fds(struct control *control, int timeout, struct message *ret, struct fdset *ret_fds)
+struct control_refusal control_refusal;
+
+int control_receive_fds(struct control *control, struct message *ret, struct fdset *ret_fds)
 {
-	struct text sentence = text_make(control->sentence, sizeof(control->sentence));
+	struct text sentence = text_make(control_refusal.sentence, sizeof(control_refusal.sentence));
 	struct pollfd readable = { .fd = control->fd, .events = POLLIN };
 	struct string_item item;
 	struct message message;
@@ -89,7 +92,7 @@ int control_receive_fds(struct control *control, int timeout, struct message *re
 	int n;
 
 	*ret_fds = (struct fdset){ 0 };
-	n = poll(&readable, 1, timeout);
+	n = poll(&readable, 1, control->timeout);
 	if (n <= 0)
 		return n < 0 ? -errno : -ETIMEDOUT;
 	size = transport_receive_fds(control->fd, control->buffer, sizeof(control->buffer), ret_fds, 0);
@@ -101,34 +104,43 @@ int control_receive_fds(struct control *control, int timeout, struct message *re
 		*ret = message;
 		return 0;
 	}
-	if (decode_error(message.body, &control->refusal, &item) != 0)
+	if (decode_error(message.body, &control_refusal.number, &item) != 0)
 		return -EBADMSG;
 	text_safe(&sentence, item.text, item.length);
 	return -EREMOTEIO;
 }
 
-int control_receive(struct control *control, int timeout, struct message *ret)
+int control_receive(struct control *control, struct message *ret)
 {
 	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
 
-	return control_receive_fds(control, timeout, ret, &fds);
+	return control_receive_fds(control, ret, &fds);
+}
+
+int control_next_packet(struct control *control)
+{
+	struct message message;
+	uint16_t count;
+	int r = control_receive(control, &message);
+
+	if (r < 0)
+		return r;
+	control->more = message.kind == KIND_ROWS && message.flags & WIRE_MORE;
+	if (message.kind == KIND_SYNCED)
+		return 0;
+	return message.kind == KIND_ROWS && decode_rows(message.body, &count, &control->rows) == 0 ? 0 : -EBADMSG;
 }
 
 int control_next_row(struct control *control, struct cursor *ret)
 {
-	struct message message = { 0 };
-	uint16_t count;
-	int r;
-
 	while (!rows_next(&control->rows, ret)) {
+		int r;
+
 		if (!control->more)
 			return 0;
-		r = control_receive(control, CONTROL_TIMEOUT_MS, &message);
+		r = control_next_packet(control);
 		if (r < 0)
 			return r;
-		if (message.kind != KIND_ROWS || decode_rows(message.body, &count, &control->rows) != 0)
-			return -EBADMSG;
-		control->more = message.flags & WIRE_MORE;
 	}
 	return 1;
 }
@@ -151,11 +163,21 @@ struct cursor row_rows(struct cursor row, const char *key)
 	return (struct cursor){ 0 };
 }
 
-int control_ask_row(struct control *control, uint16_t kind, struct cursor *ret)
+int control_ask_status(const char *path, int timeout, struct cursor *ret)
 {
-	int r = control_ask(control, kind);
+	_cleanup_(control_freep) struct control *control = NULL;
+	struct cursor row;
+	int r = control_open(path, &control);
 
-	return r < 0 ? r : control_next_row(control, ret);
+	if (r < 0)
+		return r;
+	control->timeout = timeout;
+	r = control_ask(control, KIND_STATUS);
+	if (r == 0)
+		r = control_next_row(control, &row);
+	if (r > 0)
+		*ret = row_copy(row);
+	return r > 0 ? 0 : r < 0 ? r : -EBADMSG;
 }
 
 bool control_nobody(int error)
@@ -198,7 +220,7 @@ static int explain_permission(const char *path)
 	return EXIT_NOT_PERMITTED;
 }
 
-int control_explain(const char *path, int error, const struct control *control)
+int control_explain(const char *path, int error)
 {
 	static const struct meaning table[] = {
 		{ -ECONNREFUSED, EXIT_NO_DAEMON, "there is no daemon: the socket ",
@@ -221,13 +243,11 @@ int control_explain(const char *path, int error, const struct control *control)
 		{ 0, EXIT_REFUSED, "trouble with ", NULL },
 	};
 
-	if (error == -EREMOTEIO && control) {
-		ctl_error("the daemon refused the request (%s): %s.", refusal_name(control->refusal),
-			  control->sentence);
-		return control->refusal == REFUSAL_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
+	if (error == -EREMOTEIO) {
+		ctl_error("the daemon refused the request (%s): %s.", refusal_name(control_refusal.number),
+			  control_refusal.sentence);
+		return control_refusal.number == REFUSAL_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 	}
-	if (error == -EREMOTEIO)
-		return EXIT_REFUSED;
 	if (error == -ENOENT || error == -ENOTDIR)
 		return explain_absence(path);
 	if (error == -EACCES || error == -EPERM)
@@ -239,5 +259,5 @@ int control_open_or_explain(struct ctl *ctl, struct control **ret)
 {
 	int r = control_open(ctl->control_socket, ret);
 
-	return r < 0 ? control_explain(ctl->control_socket, r, NULL) : EXIT_DONE;
+	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
 }

@@ -9,15 +9,20 @@
 
 struct control {
 	int fd;
+	int timeout; /* ms that control_receive() waits; -1: for ever */
 	uint32_t serial;
-	uint32_t refusal;
-	char sentence[WIRE_SENTENCE_MAX * 4 + 1]; /* of the last refusal, safe to show */
 	struct cursor rows; /* the rows of this packet that control_next_row() has not returned yet */
-	bool more;
+	bool more;	    /* packets */
 	uint8_t buffer[WIRE_PACKET_MAX];
 };
 
-enum { CONTROL_TIMEOUT_MS = 10000 }; /* for an answer that needs no waiting */
+enum { CONTROL_TIMEOUT_MS = 10000 }; /* of a new connection: for an answer that needs no waiting */
+
+/* The last refusal, on any connection. */
+extern struct control_refusal {
+	uint32_t number;
+	char sentence[WIRE_SENTENCE_MAX * 4 + 1]; /* safe to show */
+} control_refusal;
 
 /* Opens a connection: 0 or a negative errno. */
 int control_open(const char *path, struct control **ret);
@@ -35,19 +40,24 @@ struct packet control_begin(struct control *, uint16_t kind);
 int control_send(struct control *, struct packet *);
 
 /*
- * Receives one packet: 0; -ETIMEDOUT after that many milliseconds (-1: waits for ever); -ECONNRESET when the daemon closed the
- * connection; -EREMOTEIO for a refusal, with its text in `sentence`; -EBADMSG. The message is valid until the next call.
+ * Receives one packet: 0; -ETIMEDOUT; -ECONNRESET when the daemon closed the connection; -EREMOTEIO for a refusal; -EBADMSG.
+ * The message is valid until the next call.
  */
-int control_receive(struct control *, int timeout, struct message *ret);
+int control_receive(struct control *, struct message *ret);
 /* … with the file descriptors that came with it, also if it fails; the caller closes them. */
-int control_receive_fds(struct control *, int timeout, struct message *ret, struct fdset *ret_fds);
-/* The next row of the answer: 1; 0 at its end; or a negative errno. */
+int control_receive_fds(struct control *, struct message *ret, struct fdset *ret_fds);
+/*
+ * Receives one packet of the answer, whose rows control_next_row() returns: 0 or a negative errno. `more`: the answer goes on;
+ * KIND_SYNCED ends it.
+ */
+int control_next_packet(struct control *);
+/* The next row of the answer: 1; 0 at its end; or a negative errno, of control_receive(). */
 int control_next_row(struct control *, struct cursor *ret);
 /* A copy of the row in memory of its own. */
 struct cursor row_copy(struct cursor row);
 /* The rows in a row; empty if it does not have them. */
 struct cursor row_rows(struct cursor row, const char *key);
-/* Asks for an answer and its first row: 1; 0: the answer is empty; or a negative errno. */
-int control_ask_row(struct control *, uint16_t kind, struct cursor *ret);
+/* A copy of the daemon's STATUS, over a connection of its own: 0 or a negative errno. */
+int control_ask_status(const char *path, int timeout, struct cursor *ret);
 /* Whether this error of control_open() means that no daemon listens. */
 bool control_nobody(int error);

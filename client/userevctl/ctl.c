@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/signalfd.h>
 #include <time.h>
 
 void ctl_print(const char *prefix, const char *format, ...)
@@ -50,17 +51,47 @@ int ctl_finish(struct ctl *ctl)
 	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
 }
 
+static sigset_t signal_set(const int *signals)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	while (*signals)
+		sigaddset(&set, *signals++);
+	return set;
+}
+
+sigset_t signals_mask(int how, const int *signals)
+{
+	sigset_t set = signal_set(signals), before;
+
+	sigprocmask(how, &set, &before);
+	return before;
+}
+
+int signals_take(const int *signals)
+{
+	sigset_t set = signal_set(signals);
+
+	signals_mask(SIG_BLOCK, signals);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int signals_next(int fd)
+{
+	struct signalfd_siginfo info;
+
+	return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
 void ctl_end_by(struct ctl *ctl, int signal_number)
 {
 	struct pollfd writable = { .fd = fileno(ctl->output.file), .events = POLLOUT };
-	sigset_t alone;
 
 	if (poll(&writable, 1, 0) > 0 && writable.revents == POLLOUT)
 		output_flush(&ctl->output);
 	signal(signal_number, SIG_DFL);
-	sigemptyset(&alone);
-	sigaddset(&alone, signal_number);
-	sigprocmask(SIG_UNBLOCK, &alone, NULL);
+	signals_mask(SIG_UNBLOCK, SIGNALS(signal_number));
 	raise(signal_number);
 }
 

@@ -9,6 +9,8 @@
 
 #include "client/userevctl/control.h"
 #include "client/userevctl/output.h"
+#include "daemon/policy/problem.h"
+#include "protocol/base/option.h"
 #include "protocol/base/text.h"
 
 /* A promise to shell scripts, documented in userevctl(1). */
@@ -24,28 +26,19 @@ enum exit_code {
 	EXIT_RUN_NOT_FOUND = 127,
 };
 
-/* `take` stores the value in the variable at `offset` of the command's own struct; a bad value ends the program. */
-struct ctl_option {
-	const char *name;
-	const char *argument; /* its name in the help; NULL: the option takes no value */
-	const char *help;     /* NULL: not listed */
-	void (*take)(const struct ctl_option *, const char *value, void *variable);
-	size_t offset;
-	bool in_ctl;		    /* `offset` is that in struct ctl */
-	uint64_t least, most;	    /* of a number */
-	const char *const *choices; /* of a choice; the last one is NULL */
-};
-#define OPTION(name_, argument_, help_, take_, ...)                                                                    \
+/* Rows of a command's options: the member is one of the command's own struct; a number has 64 bits. */
+#define FLAG_ROW(name_, struct_, member_, help_)                                                                       \
 	{                                                                                                              \
-		.name = name_, .argument = argument_, .help = help_, .take = take_, __VA_ARGS__                        \
+		.name = name_, .member = offsetof(struct_, member_), .help = help_                                     \
 	}
-void option_flag(const struct ctl_option *, const char *value, void *variable);	  /* bool */
-void option_text(const struct ctl_option *, const char *value, void *variable);	  /* const char * */
-void option_number(const struct ctl_option *, const char *value, void *variable); /* uint64_t */
-void option_choice(const struct ctl_option *, const char *value,
-		   void *variable); /* unsigned: the number of the choice */
-#define OPTION_FULL(help_)                                                                                             \
-	OPTION("full", NULL, help_, option_flag, .offset = offsetof(struct ctl, output.full), .in_ctl = true)
+#define VALUE_ROW(name_, argument_, kind_, struct_, member_, ...)                                                      \
+	{                                                                                                              \
+		.name = name_, .argument = argument_, .kind = kind_, .member = offsetof(struct_, member_), __VA_ARGS__ \
+	}
+#define TEXT_ROW(name, argument, struct_, member, help_)                                                               \
+	VALUE_ROW(name, argument, OPTION_TEXT, struct_, member, .help = help_)
+#define NUMBER_ROW(name, argument, struct_, member, least_, most_, help_)                                              \
+	VALUE_ROW(name, argument, OPTION_LONG, struct_, member, .least = least_, .most = most_, .help = help_)
 
 struct ctl;
 struct command {
@@ -53,14 +46,24 @@ struct command {
 	const char *arguments;
 	const char *summary;		  /* one line of the overview */
 	const char *help;		  /* the text of `help COMMAND` */
-	const struct ctl_option *options; /* ends with an option without a name; or NULL */
+	const struct option_row *options; /* ends with an option without a name; or NULL */
 	bool stops_at_argument;		  /* the options behind the first argument belong to another program */
 	int (*run)(struct ctl *);	  /* an enum exit_code */
 };
 
+/* `options`: a list, or NULL. Behind the help further members may stand. */
+#define COMMAND(name_, arguments_, summary_, options_, ...)                                                            \
+	const struct command command_##name_ = { .name = #name_,                                                       \
+						 .arguments = arguments_,                                              \
+						 .summary = summary_,                                                  \
+						 .options = options_,                                                  \
+						 .run = name_##_run,                                                   \
+						 .help = __VA_ARGS__ }
+
 struct ctl {
 	const char *socket;	    /* --socket, or NULL: the library's choice */
 	const char *control_socket; /* never NULL */
+	bool help, version;
 	/* The signal state at the start, in which other programs are started. */
 	bool sigpipe_was_default;
 	sigset_t signal_mask;
@@ -72,12 +75,13 @@ struct ctl {
 
 extern const struct command command_status, command_events, command_tenants, command_top, command_metrics,
 	command_enable, command_disable, command_tail, command_emit, command_run, command_policy, command_reload,
-	command_doctor, command_version;
+	command_doctor, command_version, command_help;
 
 /*
  * options.c. Reads the command's options into `values`; afterwards `argc` and `argv` are the arguments, and `output` is ready.
  * Wrong options, or fewer or more arguments than expected, end the program with a message; so does --help.
  */
+void options_read_environment(struct ctl *);
 void options_read(struct ctl *, void *values, int least_arguments, int most_arguments);
 void ctl_expect_arguments(const struct ctl *, int least, int most);
 /* A command's options, or with NULL those of all commands. */
@@ -85,12 +89,6 @@ void options_print(FILE *, const struct command *);
 
 /* main.c: the help of a command, or with NULL the overview. */
 void ctl_print_help(FILE *, const struct command *);
-
-/* An argument as it was typed, safe to show. */
-struct shown {
-	char text[TEXT_EXCERPT_MAX * 4 + 8];
-};
-struct shown ctl_shown(const char *typed);
 
 /* "userevctl: …" on stderr; ctl_note() without the prefix. */
 #define ctl_error(...) ctl_print("userevctl: ", __VA_ARGS__)
@@ -106,6 +104,13 @@ uint64_t ctl_now_ns(void);
 int ctl_finish(struct ctl *);
 /* EXIT_DONE if the reader has closed the pipe (| head), otherwise EXIT_REFUSED after a message. */
 int ctl_output_failed(int error);
+/* sigprocmask() with a list of signals that ends with 0: the mask before. */
+#define SIGNALS(...) ((const int[]){ __VA_ARGS__, 0 })
+sigset_t signals_mask(int how, const int *signals);
+/* Blocks the signals: an fd from which they are read instead, or -1. */
+int signals_take(const int *signals);
+/* The next signal of that fd; 0: none. */
+int signals_next(int fd);
 /* After all cleanup: flushes the output if that cannot block, and ends the program by this signal. */
 void ctl_end_by(struct ctl *, int signal_number);
 
@@ -117,7 +122,7 @@ struct meaning {
 };
 int ctl_explain(const struct meaning *, const char *path, int error);
 /* Prints a message with advice for an error of the control socket; returns the exit code. */
-int control_explain(const char *path, int error, const struct control *);
+int control_explain(const char *path, int error);
 /* control_open() that explains its errors: an enum exit_code. */
 int control_open_or_explain(struct ctl *, struct control **ret);
 

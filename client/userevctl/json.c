@@ -7,6 +7,7 @@
  */
 
 #include <inttypes.h>
+#include <stdarg.h>
 
 #include "client/userevctl/output.h"
 #include "protocol/base/text.h"
@@ -41,11 +42,15 @@ void json_end_line(struct json *json, char bracket)
 	putc('\n', json->file);
 }
 
-void json_raw(struct json *json, const char *value)
+void json_raw(struct json *json, const char *format, ...)
 {
+	va_list arguments;
+
 	if (json->comma)
 		putc(',', json->file);
-	fputs(value, json->file);
+	va_start(arguments, format);
+	vfprintf(json->file, format, arguments);
+	va_end(arguments);
 	json->comma = true;
 }
 
@@ -56,15 +61,7 @@ void json_string(struct json *json, const char *string, size_t length)
 	struct text text = text_make(buffer, sizeof(buffer));
 
 	text_json_string(&text, string, MIN(length, (size_t)WIRE_PACKET_MAX));
-	json_raw(json, buffer);
-}
-
-static void json_u64(struct json *json, uint64_t number)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%" PRIu64, number);
-	json_raw(json, text);
+	json_raw(json, "%s", buffer);
 }
 
 static void json_hex(struct json *json, const uint8_t *bytes, size_t length)
@@ -93,28 +90,34 @@ void json_put_begin(struct json *json, const char *key, char bracket)
 	json_begin(json, bracket);
 }
 
-void json_put_text(struct json *json, const char *key, const char *text)
-{
-	json_put_key(json, key);
-	json_string(json, text, strlen(text));
-}
-
-void json_put_u64(struct json *json, const char *key, uint64_t number)
-{
-	json_put_key(json, key);
-	json_u64(json, number);
-}
-
-void json_put_bool(struct json *json, const char *key, bool truth)
-{
-	json_put_key(json, key);
-	json_raw(json, truth ? "true" : "false");
-}
-
 void json_put_hex(struct json *json, const char *key, const void *bytes, size_t length)
 {
 	json_put_key(json, key);
 	json_hex(json, bytes, length);
+}
+
+void json_put_members(struct json *json, const struct json_member *member)
+{
+	for (; member->key; member++) {
+		if (member->kind == ROW_STRING && !member->text)
+			continue;
+		json_put_key(json, member->key);
+		if (member->kind == ROW_STRING)
+			json_string(json, member->text, strlen(member->text));
+		else if (member->kind == ROW_BOOL)
+			json_raw(json, member->number ? "true" : "false");
+		else
+			json_raw(json, "%" PRIu64, member->number);
+	}
+}
+
+void json_print_members(FILE *file, const struct json_member *member)
+{
+	struct json json = { .file = file };
+
+	json_begin(&json, '{');
+	json_put_members(&json, member);
+	json_end_line(&json, '}');
 }
 
 /* Rows in rows are one level deep: deeper ones are shown as bytes. */
@@ -127,7 +130,7 @@ static void json_fields(struct json *json, struct cursor row, bool nested)
 
 		json_key(json, field.key, field.key_length);
 		if (field.type == ROW_U64) {
-			json_u64(json, field.number);
+			json_raw(json, "%" PRIu64, field.number);
 		} else if (field.type == ROW_BOOL) {
 			json_raw(json, field.number != 0 ? "true" : "false");
 		} else if (field.type == ROW_STRING) {

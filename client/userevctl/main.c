@@ -9,16 +9,6 @@
 #include "client/userevctl/ctl.h"
 #include "protocol/base/suggest.h"
 
-static int help_run(struct ctl *ctl);
-
-static const struct command command_help = {
-	.name = "help",
-	.arguments = "[COMMAND]",
-	.summary = "explain a command and its options",
-	.help = "Shows what COMMAND does and its options, or without COMMAND the list of commands.",
-	.run = help_run,
-};
-
 static const struct command *const commands[] = {
 	&command_status, &command_events,  &command_tenants, &command_top,     &command_metrics,
 	&command_enable, &command_disable, &command_tail,    &command_emit,    &command_run,
@@ -62,9 +52,9 @@ static const struct command *find_command(const char *name)
 	}
 	nearest = suggestions_nearest(&suggestions);
 	if (nearest)
-		ctl_error("there is no command '%s'. Did you mean '%s'?", ctl_shown(name).text, nearest);
+		ctl_error("there is no command '%s'. Did you mean '%s'?", excerpt_of(name).text, nearest);
 	else
-		ctl_error("there is no command '%s'. See 'userevctl --help'.", ctl_shown(name).text);
+		ctl_error("there is no command '%s'. See 'userevctl --help'.", excerpt_of(name).text);
 	return NULL;
 }
 
@@ -82,16 +72,16 @@ static int help_run(struct ctl *ctl)
 	return ctl_finish(ctl);
 }
 
+COMMAND(help, "[COMMAND]", "explain a command and its options", NULL,
+	"Shows what COMMAND does and its options, or without COMMAND the list of commands.");
+
 int main(int argc, char **argv)
 {
-	static const struct ctl_option width = { .name = "USEREVCTL_WIDTH", .least = WIDTH_LEAST, .most = WIDTH_MOST };
 	struct ctl ctl = { .argc = argc, .argv = argv, .control_socket = getenv("USEREV_CONTROL_SOCKET") };
-	const char *columns = getenv("USEREVCTL_WIDTH");
 
 	if (!ctl.control_socket || !ctl.control_socket[0])
 		ctl.control_socket = "/run/userevd/control.sock";
-	if (columns && columns[0])
-		option_number(&width, columns, &ctl.output.columns);
+	options_read_environment(&ctl);
 	/* For the widths of characters; otherwise the output does not depend on the locale. */
 	setlocale(LC_CTYPE, "C.UTF-8");
 	/* A reader that has gone (| head) is seen as EPIPE, so that commands clean up. */

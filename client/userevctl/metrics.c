@@ -22,35 +22,27 @@ static int metrics_print(struct ctl *ctl, FILE *file)
 	while (r >= 0 && (r = control_next_row(control, &row)) > 0)
 		if (row_find(row, "text", &text))
 			fwrite(text.value, 1, text.length, file);
-	return r < 0 ? control_explain(ctl->control_socket, r, control) : EXIT_DONE;
+	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
 }
 
 /* A reader finds the old text or the new text, never a part of either. */
 static int replace_file(struct ctl *ctl, const char *path)
 {
 	_cleanup_(freep) char *temporary = NULL;
+	int fd = asprintf(&temporary, "%s.XXXXXX", path) >= 0 ? mkostemp(temporary, O_CLOEXEC) : -1;
+	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+	int r = file ? metrics_print(ctl, file) : EXIT_DONE;
 	mode_t mask = umask(0);
-	FILE *file = NULL;
-	int fd = -1, r = EXIT_REFUSED;
-	bool written;
+	/* The mode of an ordinary new file: another user reads it. */
+	bool written = file && fchmod(fd, 0666 & ~mask) == 0 && !ferror(file);
 
 	umask(mask);
-	if (asprintf(&temporary, "%s.XXXXXX", path) >= 0)
-		fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd >= 0) {
-		/* The mode of an ordinary new file: another user reads it. */
-		fchmod(fd, 0666 & ~mask);
-		file = fdopen(fd, "w");
-	}
-	if (file) {
-		r = metrics_print(ctl, file);
-		written = !ferror(file);
+	if (file)
 		written &= fclose(file) == 0;
-		if (r == EXIT_DONE && written && rename(temporary, path) == 0)
-			return EXIT_DONE;
-	}
-	if (!file || r == EXIT_DONE)
-		ctl_error("cannot write %s: %s.", ctl_shown(path).text, strerror(errno));
+	if (r == EXIT_DONE && written && rename(temporary, path) == 0)
+		return EXIT_DONE;
+	if (r == EXIT_DONE)
+		ctl_error("cannot write %s: %s.", excerpt_of(path).text, strerror(errno));
 	if (fd >= 0)
 		unlink(temporary);
 	return r == EXIT_DONE ? EXIT_REFUSED : r;
@@ -68,17 +60,11 @@ static int metrics_run(struct ctl *ctl)
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
-static const struct ctl_option metrics_options[] = {
-	OPTION("output", "FILE", "replace this file, atomically", option_text),
+static const struct option_row metrics_options[] = {
+	{ .name = "output", .argument = "FILE", .kind = OPTION_TEXT, .help = "replace this file, atomically" },
 	{ 0 },
 };
 
-const struct command command_metrics = {
-	.name = "metrics",
-	.arguments = "",
-	.summary = "all counters, as text for Prometheus",
-	.help = "Prints the daemon's counters as OpenMetrics text. With --output=FILE.prom, run by\n"
-		"a timer, it feeds the textfile collector of Prometheus's node exporter.",
-	.options = metrics_options,
-	.run = metrics_run,
-};
+COMMAND(metrics, "", "all counters, as text for Prometheus", metrics_options,
+	"Prints the daemon's counters as OpenMetrics text. With --output=FILE.prom, run by\n"
+	"a timer, it feeds the textfile collector of Prometheus's node exporter.");

@@ -9,98 +9,23 @@
 
 enum { OPTIONS_MAX = 32, FIRST_KEY = 256 /* above the letters */ };
 
-void option_flag(const struct ctl_option *option _unused_, const char *value _unused_, void *variable)
-{
-	*(bool *)variable = true;
-}
-
-void option_text(const struct ctl_option *option _unused_, const char *value, void *variable)
-{
-	*(const char **)variable = value;
-}
-
-void option_number(const struct ctl_option *option, const char *value, void *variable)
-{
-	char *end;
-	uint64_t number;
-
-	errno = 0;
-	number = strtoull(value, &end, 10);
-	if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno || number < option->least ||
-	    number > option->most) {
-		ctl_error("%s%s=%s: give a number from %llu to %llu.", option->argument ? "--" : "", option->name,
-			  ctl_shown(value).text, (unsigned long long)option->least, (unsigned long long)option->most);
-		exit(EXIT_USAGE);
-	}
-	*(uint64_t *)variable = number;
-}
-
-void option_choice(const struct ctl_option *option, const char *value, void *variable)
-{
-	char buffer[128];
-	struct text all = text_make(buffer, sizeof(buffer));
-	unsigned i;
-
-	for (i = 0; option->choices[i]; i++) {
-		if (streq(value, option->choices[i])) {
-			*(unsigned *)variable = i;
-			return;
-		}
-		text_printf(&all, "%s%s", i == 0 ? "" : option->choices[i + 1] ? ", " : " or ", option->choices[i]);
-	}
-	ctl_error("--%s=%s: give %s.", option->name, ctl_shown(value).text, buffer);
-	exit(EXIT_USAGE);
-}
-
-static void take_help(const struct ctl_option *option _unused_, const char *value _unused_, void *variable)
-{
-	struct ctl *ctl = variable;
-
-	output_open(&ctl->output, stdout);
-	ctl_print_help(stdout, ctl->command);
-	exit(ctl_finish(ctl));
-}
-
-static void take_version(const struct ctl_option *option _unused_, const char *value _unused_, void *variable)
-{
-	struct ctl *ctl = variable;
-
-	output_open(&ctl->output, stdout);
-	printf("userevctl %s\n", VERSION);
-	exit(ctl_finish(ctl));
-}
-
-static const char *const colours[] = {
-	[COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never", NULL
-};
-static const struct ctl_option global_options[] = {
-	OPTION("json", NULL, "print JSON; also: --color=WHEN, --width=N", option_flag,
-	       .offset = offsetof(struct ctl, output.json)),
-	OPTION("color", "WHEN", NULL, option_choice, .offset = offsetof(struct ctl, output.when), .choices = colours),
-	OPTION("width", "N", NULL, option_number, .offset = offsetof(struct ctl, output.columns), .least = WIDTH_LEAST,
-	       .most = WIDTH_MOST),
-	OPTION("socket", "PATH", "the clients' socket ($USEREV_SOCKET)", option_text,
-	       .offset = offsetof(struct ctl, socket)),
-	OPTION("control-socket", "PATH", "the admins' socket ($USEREV_CONTROL_SOCKET)", option_text,
-	       .offset = offsetof(struct ctl, control_socket)),
-	OPTION("help", NULL, "this text, or that of a COMMAND; --version", take_help),
-	OPTION("version", NULL, NULL, take_version),
+static const char *const colours[] = { "auto", "always", "never", NULL };
+static const struct option_row global_options[] = {
+	FLAG_ROW("json", struct ctl, output.json, "print JSON; also: --color=WHEN, --width=N"),
+	VALUE_ROW("color", "WHEN", OPTION_WORD, struct ctl, output.when, .words = colours),
+	NUMBER_ROW("width", "N", struct ctl, output.columns, WIDTH_LEAST, WIDTH_MOST, NULL),
+	TEXT_ROW("socket", "PATH", struct ctl, socket, "the clients' socket ($USEREV_SOCKET)"),
+	TEXT_ROW("control-socket", "PATH", struct ctl, control_socket, "the admins' socket ($USEREV_CONTROL_SOCKET)"),
+	FLAG_ROW("help", struct ctl, help, "this text, or that of a COMMAND; --version"),
+	FLAG_ROW("version", struct ctl, version, NULL),
 	{ 0 },
 };
 
-struct shown ctl_shown(const char *typed)
-{
-	struct shown ret = { 0 };
-	struct text text = text_make(ret.text, sizeof(ret.text));
-
-	text_excerpt(&text, typed, strlen(typed));
-	return ret;
-}
-
 void options_print(FILE *file, const struct command *command)
 {
-	for (const struct ctl_option *option = command ? command->options : global_options; option && option->name;
-	     option++) {
+	const struct option_row *option = command ? command->options : global_options;
+
+	for (; option && option->name; option++) {
 		char text[64];
 
 		if (!option->help)
@@ -111,28 +36,25 @@ void options_print(FILE *file, const struct command *command)
 	}
 }
 
-/* For getopt_long(), and beside each option ours and its variable. */
-struct option_list {
+/* For getopt_long(), and beside each option its row and the struct with its member. */
+struct known_options {
 	struct option option[OPTIONS_MAX + 1];
-	const struct ctl_option *ours[OPTIONS_MAX];
-	char *variable[OPTIONS_MAX];
+	const struct option_row *row[OPTIONS_MAX];
+	char *values[OPTIONS_MAX];
 	int n;
 };
 
-static void list_options(struct option_list *list, const struct ctl_option *option, struct ctl *ctl, void *values)
+static void know_options(struct known_options *known, const struct option_row *row, void *values)
 {
-	for (; option && option->name && list->n < OPTIONS_MAX; option++, list->n++) {
-		list->option[list->n] = (struct option){
-			.name = option->name,
-			.has_arg = option->argument ? required_argument : no_argument,
-			.val = FIRST_KEY + list->n,
-		};
-		list->ours[list->n] = option;
-		list->variable[list->n] = (char *)(option->in_ctl ? ctl : values) + option->offset;
+	for (; row && row->name && known->n < OPTIONS_MAX; row++, known->n++) {
+		known->option[known->n] = (struct option){ row->name, row->argument ? required_argument : no_argument,
+							   NULL, FIRST_KEY + known->n };
+		known->row[known->n] = row;
+		known->values[known->n] = values;
 	}
 }
 
-static _Noreturn void refuse_option(const struct ctl *ctl, const struct option_list *list, bool needs_value)
+static _Noreturn void refuse_option(const struct ctl *ctl, const struct known_options *known, bool needs_value)
 {
 	const char letter[] = { '-', (char)optopt, '\0' };
 	/* One letter of "-abc" is found in optopt only. */
@@ -143,22 +65,42 @@ static _Noreturn void refuse_option(const struct ctl *ctl, const struct option_l
 	snprintf(see, sizeof(see), "userevctl %s%s", ctl->command ? ctl->command->name : "--help",
 		 ctl->command ? " --help" : "");
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(typed, "="), typed);
-	for (int i = 0; i < list->n; i++) {
+	for (int i = 0; i < known->n; i++) {
 		char option[64];
 
-		snprintf(option, sizeof(option), "--%s", list->option[i].name);
+		snprintf(option, sizeof(option), "--%s", known->option[i].name);
 		suggest(&suggestions, option, strlen(option));
 	}
 	nearest = suggestions_nearest(&suggestions);
 	if (needs_value)
-		ctl_error("option '%s' needs a value: %s=... See '%s'.", ctl_shown(name).text, name, see);
+		ctl_error("option '%s' needs a value: %s=... See '%s'.", excerpt_of(name).text, name, see);
 	else if (nearest && streq(nearest, name))
-		ctl_error("option '%s' takes no value. See '%s'.", ctl_shown(name).text, see);
+		ctl_error("option '%s' takes no value. See '%s'.", excerpt_of(name).text, see);
 	else if (nearest)
-		ctl_error("there is no option '%s'. Did you mean '%s'? See '%s'.", ctl_shown(name).text, nearest, see);
+		ctl_error("there is no option '%s'. Did you mean '%s'? See '%s'.", excerpt_of(name).text, nearest, see);
 	else
-		ctl_error("there is no option '%s'. See '%s'.", ctl_shown(name).text, see);
+		ctl_error("there is no option '%s'. See '%s'.", excerpt_of(name).text, see);
 	exit(EXIT_USAGE);
+}
+
+static void take_option(const struct option_row *row, const char *prefix, const char *value, void *values)
+{
+	const char *right = option_set(row, value, (char *)values + row->member);
+
+	if (!right)
+		return;
+	ctl_error("%s%s=%s: %s.", prefix, row->name, excerpt_of(value).text, right);
+	exit(EXIT_USAGE);
+}
+
+void options_read_environment(struct ctl *ctl)
+{
+	static const struct option_row row =
+		NUMBER_ROW("USEREVCTL_WIDTH", "N", struct ctl, output.columns, WIDTH_LEAST, WIDTH_MOST, NULL);
+	const char *width = getenv(row.name);
+
+	if (width && width[0])
+		take_option(&row, "", width, ctl);
 }
 
 /* The position of getopt_long() is global; main() resets it behind the command. */
@@ -166,20 +108,26 @@ void options_read(struct ctl *ctl, void *values, int least_arguments, int most_a
 {
 	const struct command *command = ctl->command;
 	const char *letters = !command || command->stops_at_argument ? "+:h" : ":h";
-	struct option_list list = { 0 };
+	struct known_options known = { 0 };
 	int key;
 
-	list_options(&list, command ? command->options : NULL, ctl, values);
-	list_options(&list, global_options, ctl, ctl);
-	while ((key = getopt_long(ctl->argc, ctl->argv, letters, list.option, NULL)) != -1) {
-		const struct ctl_option *option;
-
+	know_options(&known, command ? command->options : NULL, values);
+	know_options(&known, global_options, ctl);
+	while ((key = getopt_long(ctl->argc, ctl->argv, letters, known.option, NULL)) != -1) {
 		if (key == '?' || key == ':')
-			refuse_option(ctl, &list, key == ':');
+			refuse_option(ctl, &known, key == ':');
 		if (key == 'h')
-			take_help(NULL, NULL, ctl);
-		option = list.ours[key - FIRST_KEY];
-		option->take(option, optarg, list.variable[key - FIRST_KEY]);
+			ctl->help = true;
+		else
+			take_option(known.row[key - FIRST_KEY], "--", optarg, known.values[key - FIRST_KEY]);
+		if (!ctl->help && !ctl->version)
+			continue;
+		output_open(&ctl->output, stdout);
+		if (ctl->help)
+			ctl_print_help(stdout, command);
+		else
+			printf("userevctl %s\n", VERSION);
+		exit(ctl_finish(ctl));
 	}
 	ctl->argc -= optind;
 	ctl->argv += optind;
@@ -197,6 +145,6 @@ void ctl_expect_arguments(const struct ctl *ctl, int least, int most)
 			  ctl->command->name);
 	else
 		ctl_error("%s: unexpected argument '%s'. See 'userevctl %s --help'.", ctl->command->name,
-			  ctl_shown(ctl->argv[most]).text, ctl->command->name);
+			  excerpt_of(ctl->argv[most]).text, ctl->command->name);
 	exit(EXIT_USAGE);
 }

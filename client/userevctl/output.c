@@ -19,7 +19,9 @@ void output_open(struct output *output, FILE *file)
 
 	output->file = file;
 	output->terminal = terminal || output->columns > 0;
-	output->colour = output->when == COLOUR_ALWAYS || (output->when == COLOUR_AUTO && terminal && wanted);
+	output->colour = terminal && wanted;
+	if (output->when && !streq(output->when, "auto"))
+		output->colour = streq(output->when, "always");
 	output->width = output->columns;
 	if (terminal && output->columns == 0)
 		output->width = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;

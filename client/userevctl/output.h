@@ -12,12 +12,11 @@
 #include "protocol/row.h"
 
 enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_GOOD, STYLE_BAD, STYLE_WARNING, STYLE_NAME };
-enum colour_when { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 enum { WIDTH_LEAST = 20, WIDTH_MOST = 10000 };
 
 struct output {
 	/* Options: */
-	unsigned when;	  /* enum colour_when */
+	const char *when; /* colours: "auto" as NULL, "always", "never" */
 	uint64_t columns; /* as on a terminal of so many; 0: as wide as the terminal is */
 	bool json;
 	bool full; /* nothing is shortened */
@@ -66,6 +65,7 @@ void shorten(enum column_kind, const char *text, size_t width, char *ret, size_t
 struct column {
 	const char *title;
 	enum column_kind kind;
+	unsigned rank; /* 0: always shown; on a narrow terminal the columns with the highest are left out */
 };
 
 struct cell {
@@ -76,9 +76,7 @@ struct cell {
 struct table {
 	const struct column *columns;
 	size_t n_columns;
-	/* NULL, or of each column: 0: always shown; on a narrow terminal the highest are left out. */
-	const unsigned *ranks;
-	size_t sorted_by; /* a column; SIZE_MAX: none */
+	size_t sorted_by; /* a column, which is always shown; SIZE_MAX: none */
 	struct cell *cells;
 	size_t n_cells;
 };
@@ -106,14 +104,35 @@ void json_end(struct json *, char bracket);
 void json_end_line(struct json *, char bracket);
 void json_string(struct json *, const char *, size_t);
 /* A value that is JSON already. */
-void json_raw(struct json *, const char *);
+void json_raw(struct json *, const char *format, ...) _printf_(2, 3);
 /* Before each value in an object; and with the value. */
 void json_put_key(struct json *, const char *key);
 void json_put_begin(struct json *, const char *key, char bracket);
-void json_put_text(struct json *, const char *key, const char *text);
-void json_put_u64(struct json *, const char *key, uint64_t);
-void json_put_bool(struct json *, const char *key, bool);
 void json_put_hex(struct json *, const char *key, const void *bytes, size_t length);
 /* A whole row as an object; or its fields alone, in an object that has been begun. */
 void json_row(struct json *, struct cursor row);
 void json_row_fields(struct json *, struct cursor row);
+
+struct json_member {
+	const char *key;
+	enum row_type kind; /* ROW_U64, ROW_BOOL or ROW_STRING */
+	uint64_t number;
+	const char *text; /* NULL: the object has no such member */
+};
+static inline struct json_member json_u64(const char *key, uint64_t number)
+{
+	return (struct json_member){ key, ROW_U64, number, NULL };
+}
+static inline struct json_member json_bool(const char *key, bool truth)
+{
+	return (struct json_member){ key, ROW_BOOL, truth, NULL };
+}
+static inline struct json_member json_text(const char *key, const char *text)
+{
+	return (struct json_member){ key, ROW_STRING, 0, text };
+}
+/* Members of an object that has been begun; or an object of just these, on a line. */
+#define json_put(json, ...)   json_put_members(json, (const struct json_member[]){ __VA_ARGS__, { 0 } })
+#define json_print(file, ...) json_print_members(file, (const struct json_member[]){ __VA_ARGS__, { 0 } })
+void json_put_members(struct json *, const struct json_member *);
+void json_print_members(FILE *, const struct json_member *);

@@ -3,9 +3,6 @@
 
 /* A private daemon in a directory of its own. */
 
-#include <signal.h>
-#include <spawn.h>
-
 #include "client/userevctl/ctl.h"
 
 struct private_daemon {
@@ -15,13 +12,12 @@ struct private_daemon {
 	char control_socket[100];
 };
 
-/* posix_spawnp() in the signal state in which userevctl was started, with further POSIX_SPAWN_… flags: 0 or an errno. */
-int private_spawn(const struct ctl *, pid_t *ret, char *const *arguments, char *const *environment,
-		  const posix_spawn_file_actions_t *, short flags);
+/* fork(), with the new process in the signal state in which userevctl was started. */
+pid_t private_fork(const struct ctl *);
 /*
- * 0, or a negative errno after a message; then nothing is left behind. When `stop_fd` becomes readable it returns -EINTR,
- * without a message.
+ * 0; a negative errno after a message; or the signal that came from `signals`, an fd of signals_take(). Unless 0 nothing is
+ * left behind.
  */
-int private_start(const struct ctl *, struct private_daemon *, bool quiet, int stop_fd);
+int private_start(const struct ctl *, struct private_daemon *, bool quiet, int signals);
 /* Ends the daemon and removes the directory. Does nothing if there is none. */
 void private_end(struct private_daemon *);

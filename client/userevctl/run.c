@@ -17,47 +17,26 @@
 #include "client/userevctl/private.h"
 #include "client/userevctl/tracing/record.h"
 
-extern char **environ;
-
 enum run_state { RUN_RUNNING, RUN_SYNCING, RUN_OVER };
 
 #define WAIT_MS "60000" /* longer than any machine takes to answer; the wait ends at once when the daemon does */
 
-struct run_patterns {
-	const char *pattern[WIRE_BATCH_MAX];
-	size_t n;
-};
-
 struct run {
 	struct ctl *ctl;
-	struct run_patterns patterns;
+	struct option_list patterns;
 	const char *output_path;
 	bool quiet;
+	bool full;
 
 	struct output output;
 	struct record_view view;
-	int output_error;
 	int signals; /* fd */
 	struct private_daemon daemon;
 	struct control *control; /* NULL once the daemon is gone */
 	enum run_state state;
 	pid_t pid; /* the command's; 0 once it has ended */
 	int status;
-	uint64_t lost, bad;
 };
-
-static const int stopping[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-
-static void run_take_pattern(const struct ctl_option *option _unused_, const char *value, void *variable)
-{
-	struct run_patterns *patterns = variable;
-
-	if (patterns->n == ARRAY_SIZE(patterns->pattern)) {
-		ctl_error("at most %zu --events.", ARRAY_SIZE(patterns->pattern));
-		exit(EXIT_USAGE);
-	}
-	patterns->pattern[patterns->n++] = value;
-}
 
 static int open_output(struct run *run)
 {
@@ -79,65 +58,21 @@ static int open_output(struct run *run)
 	return 0;
 }
 
-static int watch_signals(struct run *run, bool children)
+/* In the new process. */
+static _Noreturn void become_command(const struct run *run)
 {
-	sigset_t mask;
+	char *const *arguments = run->ctl->argv;
+	int error;
 
-	sigemptyset(&mask);
-	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
-		sigaddset(&mask, stopping[i]);
-	if (children)
-		sigaddset(&mask, SIGCHLD);
-	run->signals = signalfd(run->signals, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-	return run->signals < 0 ? -errno : 0;
-}
-
-static int run_take_packet(struct run *run)
-{
-	struct message message;
-	int r;
-
-	r = control_receive(run->control, CONTROL_TIMEOUT_MS, &message);
-	if (r < 0)
-		return r;
-	if (message.kind == KIND_SYNCED) {
-		run->state = RUN_OVER;
-		return 0;
-	}
-	if (message.kind != KIND_ROWS)
-		return -EBADMSG;
-	r = record_view_rows(&run->view, message.body);
-	if (r == -EBADMSG)
-		return r;
-	/* The program goes on although its records have no reader. */
-	if (r < 0 && run->output_error == 0)
-		run->output_error = r;
-	return 0;
-}
-
-/* An enum exit_code. */
-static int start_command(struct run *run)
-{
 	/* Programs wait for the answers of this daemon, and print refusals, unless the user has set that differently. */
-	const struct {
-		const char *name, *value;
-		int overwrite;
-	} variables[] = {
-		{ "USEREV_SOCKET", run->daemon.socket, 1 },
-		{ "USEREV_CONTROL_SOCKET", run->daemon.control_socket, 1 },
-		{ "USEREV_WAIT", WAIT_MS, 0 },
-		{ "USEREV_DEBUG", run->quiet ? "0" : "refused", 0 },
-	};
-	int r;
-
-	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
-		if (setenv(variables[i].name, variables[i].value, variables[i].overwrite) < 0)
-			return EXIT_RUN_FAILED;
-	r = private_spawn(run->ctl, &run->pid, run->ctl->argv, environ, NULL, 0);
-	if (r == 0)
-		return EXIT_DONE;
-	ctl_error("cannot run %s: %s.", run->ctl->argv[0], strerror(r));
-	return r == ENOENT ? EXIT_RUN_NOT_FOUND : EXIT_RUN_CANNOT;
+	setenv("USEREV_SOCKET", run->daemon.socket, 1);
+	setenv("USEREV_CONTROL_SOCKET", run->daemon.control_socket, 1);
+	setenv("USEREV_WAIT", WAIT_MS, 0);
+	setenv("USEREV_DEBUG", run->quiet ? "0" : "refused", 0);
+	execvp(arguments[0], arguments);
+	error = errno;
+	ctl_error("cannot run %s: %s.", arguments[0], strerror(error));
+	_exit(error == ENOENT ? EXIT_RUN_NOT_FOUND : EXIT_RUN_CANNOT);
 }
 
 static void lose_daemon(struct run *run, const char *why)
@@ -182,10 +117,13 @@ static void run_turn(struct run *run)
 	if (n <= 0)
 		return;
 	if (wanted[1].revents) {
-		int r = run_take_packet(run);
+		/* The program goes on although its records may have no reader any more. */
+		int r = record_view_take(&run->view, run->control);
 
 		if (r < 0)
 			lose_daemon(run, strerror(-r));
+		else if (!run->control->more)
+			run->state = RUN_OVER;
 	}
 	if (wanted[0].revents)
 		run_on_signal(run);
@@ -196,45 +134,35 @@ static void run_turn(struct run *run)
 		lose_daemon(run, "no connection");
 }
 
-/* Records that the daemon counted but did not send. */
-static void count_losses(struct run *run)
+/* With the records that the daemon counted but did not send. */
+static void summarise(const struct run *run, int exit_status)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
+	const struct record_view *view = &run->view;
 	struct cursor row = { 0 };
+	uint64_t lost, bad;
+	char note[64] = "";
 
-	run->lost = run->view.missed;
-	if (!run->control || control_open(run->daemon.control_socket, &control) < 0 ||
-	    control_ask_row(control, KIND_STATUS, &row) <= 0)
-		return;
-	run->lost += row_get_u64(row, "lost") + row_get_u64(row, "too_big");
-	run->bad = row_get_u64(row, "bad");
-}
-
-static void summarise(struct run *run, int exit_status)
-{
-	struct json json = { .file = run->output.file };
-	char bad[64] = "";
-
-	if (run->output_error < 0 && run->output_error != -EPIPE)
+	if (run->control)
+		control_ask_status(run->daemon.control_socket, CONTROL_TIMEOUT_MS, &row);
+	lost = view->missed + row_get_u64(row, "lost") + row_get_u64(row, "too_big");
+	bad = row_get_u64(row, "bad");
+	free((void *)row.at);
+	if (view->output_error < 0 && view->output_error != -EPIPE)
 		ctl_error("cannot write to %s: %s. Records are missing there.",
-			  run->output_path ? run->output_path : "stderr", strerror(-run->output_error));
+			  run->output_path ? run->output_path : "stderr", strerror(-view->output_error));
 	if (run->quiet)
 		return;
-	if (run->bad > 0)
-		snprintf(bad, sizeof(bad), ", %" PRIu64 " bad", run->bad);
-	if (!run->output.json) {
-		ctl_note("userevctl: %s, %" PRIu64 " lost%s", plural(run->view.records, "record", "records").text,
-			 run->lost, bad);
-		return;
-	}
-	json_begin(&json, '{');
-	json_put_u64(&json, "records", run->view.records);
-	json_put_u64(&json, "lost", run->lost);
-	json_put_u64(&json, "bad", run->bad);
-	json_put_u64(&json, "exit_status", (unsigned)exit_status);
-	json_end_line(&json, '}');
+	if (bad > 0)
+		snprintf(note, sizeof(note), ", %" PRIu64 " bad", bad);
+	if (run->output.json)
+		json_print(run->output.file, json_u64("records", view->records), json_u64("lost", lost),
+			   json_u64("bad", bad), json_u64("exit_status", (unsigned)exit_status));
+	else
+		ctl_note("userevctl: %s, %" PRIu64 " lost%s", plural(view->records, "record", "records").text, lost,
+			 note);
 }
 
+/* With a daemon: an exit status. */
 static int run_command(struct run *run)
 {
 	const char *path = run->daemon.control_socket;
@@ -242,91 +170,67 @@ static int run_command(struct run *run)
 
 	/* From the first answer on, every event that is registered is on. */
 	if (r == 0)
-		r = control_ask_strings(run->control, KIND_TAIL, 0, run->patterns.pattern, run->patterns.n);
+		r = control_ask_strings(run->control, KIND_TAIL, 0, run->patterns.text, run->patterns.n);
 	if (r == 0)
-		r = run_take_packet(run);
+		r = record_view_take(&run->view, run->control);
 	if (r < 0) {
-		control_explain(path, r, run->control);
+		control_explain(path, r);
 		return EXIT_RUN_FAILED;
 	}
-	if (watch_signals(run, true) < 0)
-		return EXIT_RUN_FAILED;
-	r = start_command(run);
-	if (r != EXIT_DONE)
-		return r;
+	run->pid = private_fork(run->ctl);
+	if (run->pid == 0)
+		become_command(run);
+	if (run->pid < 0) {
+		ctl_error("cannot run %s: %s.", run->ctl->argv[0], strerror(errno));
+		return EXIT_RUN_CANNOT;
+	}
 	while (run->state != RUN_OVER)
 		run_turn(run);
-	count_losses(run);
 	r = WIFSIGNALED(run->status) ? 128 + WTERMSIG(run->status) : WEXITSTATUS(run->status);
 	summarise(run, r);
 	return r;
 }
 
-static int run_with_daemon(struct run *run)
-{
-	struct signalfd_siginfo info;
-	sigset_t mask;
-	int r;
-
-	/* If it is ignored, children cannot be waited for. */
-	signal(SIGCHLD, SIG_DFL);
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGCHLD);
-	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
-		sigaddset(&mask, stopping[i]);
-	sigprocmask(SIG_BLOCK, &mask, NULL);
-	if (watch_signals(run, false) < 0)
-		return EXIT_RUN_FAILED;
-	r = private_start(run->ctl, &run->daemon, run->quiet, run->signals);
-	if (r == -EINTR)
-		return 128 + (read(run->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo
-											       : SIGINT);
-	if (r < 0)
-		return EXIT_RUN_FAILED;
-	r = run_command(run);
-	run->control = control_free(run->control);
-	private_end(&run->daemon);
-	return r;
-}
-
 static int run_run(struct ctl *ctl)
 {
-	struct run run = { .ctl = ctl, .signals = -1 };
+	struct run run = { .ctl = ctl };
 	int r;
 
 	options_read(ctl, &run, 1, INT32_MAX);
+	ctl->output.full = run.full;
 	if (run.patterns.n == 0)
-		run.patterns.pattern[run.patterns.n++] = "*";
+		run.patterns.text[run.patterns.n++] = "*";
 	if (open_output(&run) < 0)
 		return EXIT_RUN_FAILED;
-	r = run_with_daemon(&run);
+	/* If it is ignored, children cannot be waited for. */
+	signal(SIGCHLD, SIG_DFL);
+	run.signals = signals_take(SIGNALS(SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT));
+	r = run.signals < 0 ? -errno : private_start(ctl, &run.daemon, run.quiet, run.signals);
+	if (r == 0)
+		r = run_command(&run);
+	else
+		r = r < 0 ? EXIT_RUN_FAILED : 128 + r;
+	control_free(run.control);
+	private_end(&run.daemon);
 	record_view_deinit(&run.view);
 	fclose(run.output.file);
 	fd_close(run.signals);
 	return r;
 }
 
-static const struct ctl_option run_options[] = {
-	OPTION("output", "FILE", "write records there instead of to stderr", option_text,
-	       .offset = offsetof(struct run, output_path)),
-	OPTION("events", "GLOB", "only events with matching names; repeatable", run_take_pattern,
-	       .offset = offsetof(struct run, patterns)),
-	OPTION("quiet", NULL, "no summary, and no warnings of the daemon", option_flag,
-	       .offset = offsetof(struct run, quiet)),
-	OPTION_FULL("do not shorten tenants on a terminal"),
+static const struct option_row run_options[] = {
+	TEXT_ROW("output", "FILE", struct run, output_path, "write records there instead of to stderr"),
+	VALUE_ROW("events", "GLOB", OPTION_TEXTS, struct run, patterns,
+		  .help = "only events with matching names; repeatable"),
+	FLAG_ROW("quiet", struct run, quiet, "no summary, and no warnings of the daemon"),
+	FLAG_ROW("full", struct run, full, "do not shorten tenants on a terminal"),
 	{ 0 },
 };
 
-const struct command command_run = {
-	.name = "run",
-	.arguments = "[--] COMMAND...",
-	.summary = "run a program and show its records",
-	.help = "Starts a private daemon, switches all events on, runs COMMAND, and shows each of\n"
-		"its records on stderr. Needs no privilege and no running daemon, and leaves\n"
-		"nothing behind. The exit status is that of COMMAND, or 128 plus the number of the\n"
-		"signal that ended it; 125 if the daemon cannot be started, 126 if COMMAND cannot\n"
-		"be started, 127 if COMMAND does not exist.",
-	.options = run_options,
-	.stops_at_argument = true,
-	.run = run_run,
-};
+COMMAND(run, "[--] COMMAND...", "run a program and show its records", run_options,
+	"Starts a private daemon, switches all events on, runs COMMAND, and shows each of\n"
+	"its records on stderr. Needs no privilege and no running daemon, and leaves\n"
+	"nothing behind. The exit status is that of COMMAND, or 128 plus the number of the\n"
+	"signal that ended it; 125 if the daemon cannot be started, 126 if COMMAND cannot\n"
+	"be started, 127 if COMMAND does not exist.",
+	.stops_at_argument = true);

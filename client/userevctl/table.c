@@ -157,11 +157,11 @@ static void choose_widths(const struct table *table, const struct output *output
 		widths[i] = display_width(columns[i].title);
 	for (size_t i = 0; i < table->n_cells; i++)
 		widths[i % table->n_columns] = MAX(widths[i % table->n_columns], display_width(table->cells[i].text));
-	while (table->ranks && !output->full && table_width(table, widths, COLUMN_WANTED) > output->width) {
+	while (!output->full && table_width(table, widths, COLUMN_WANTED) > output->width) {
 		size_t last = 0;
 
-		for (size_t i = 0; i < table->n_columns; i++)
-			if (widths[i] > 0 && table->ranks[i] > table->ranks[last])
+		for (size_t i = 1; i < table->n_columns; i++)
+			if (widths[i] > 0 && i != table->sorted_by && columns[i].rank > columns[last].rank)
 				last = i;
 		/* The first column is never left out. */
 		if (last == 0)

@@ -51,9 +51,9 @@ static int status_next(struct listing *listing, struct packet *packet)
 	row_put_string(packet, "policy_note", reload_note(daemon));
 	row_put_u64(packet, "page_bits", facts->page_bits);
 	row_put_u64(packet, "payload_max", facts->payload_max);
-	for (size_t i = 0; i < n_daemon_numbers; i++)
-		if (daemon_numbers[i].key)
-			row_put_u64(packet, daemon_numbers[i].key, daemon_numbers[i].of_daemon(daemon));
+	for (size_t i = 0; i < n_numbers; i++)
+		if (numbers[i].key && numbers[i].of_daemon)
+			row_put_u64(packet, numbers[i].key, numbers[i].of_daemon(daemon));
 	row_put_u64(packet, "records", daemon->registry.kernel->totals.records);
 	row_put_u64(packet, "bad", daemon->registry.kernel->totals.bad);
 	return LISTING_ROW;
@@ -79,7 +79,7 @@ static bool holders_has_room(const struct holders *holders)
 	return holders->shown < HOLDERS_MAX && holders->packet->size - holders->mark < HOLDERS_BYTES_MAX;
 }
 
-static void holders_put(struct holders *holders, const struct holder *holder)
+static void holders_put(struct holders *holders, struct holder *holder)
 {
 	size_t item;
 
@@ -90,29 +90,25 @@ static void holders_put(struct holders *holders, const struct holder *holder)
 	row_put_string(holders->packet, "tenant", holder->tenant->path);
 	row_put_u64(holders->packet, "pid", (uint64_t)holder->pid);
 	row_put_u64(holders->packet, "uid", holder->uid);
-	row_put_string(holders->packet, "comm", holder->comm);
+	row_put_string(holders->packet, "comm", *holder->comm ? holder->comm : client_comm(client_of(holder)));
 	row_end_item(holders->packet, item);
 }
 
 static void holders_put_grant(struct holders *holders, const struct grant *grant)
 {
-	const struct holder self = { .tenant = grant->tenant, .pid = getpid(), .uid = geteuid(), .comm = "userevd" };
-	const struct reference *reference;
-	const struct holder *member;
-	const struct lease *lease;
+	struct holder self = { .tenant = grant->tenant, .pid = getpid(), .uid = geteuid(), .comm = "userevd" };
+	struct holder *holder;
+	unsigned left = grant->leases;
 
 	/* The daemon itself holds the events that the policy declares. */
 	if (declared_is(grant))
 		holders_put(holders, &self);
-	LIST_FOREACH(reference, &grant->registered, in_grant) {
-		for (lease = LIST_FIRST(&reference->leases); lease && holders_has_room(holders);
-		     lease = LIST_NEXT(lease, in_reference)) {
-			if (lease->holder->n_members == 0)
-				holders_put(holders, lease->holder);
-			for (member = LIST_FIRST(&lease->holder->members); member && holders_has_room(holders);
-			     member = LIST_NEXT(member, in_bundle))
-				holders_put(holders, member);
-		}
+	for (holder = LIST_FIRST(&grant->tenant->holders); holder && left > 0 && holders_has_room(holders);
+	     holder = LIST_NEXT(holder, in_tenant)) {
+		if (!lease_by_bit(holder, grant->bit))
+			continue;
+		holders_put(holders, holder);
+		left--;
 	}
 }
 
@@ -212,11 +208,11 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 	rules_update(tenant);
 	row_put_string(packet, "tenant", tenant->path);
 	row_put_u64(packet, "cgroup_id", tenant->cgroup_id);
-	for (size_t i = 0; i < n_tenant_numbers; i++) {
-		uint64_t value = tenant_numbers[i].of_tenant(tenant);
+	for (size_t i = 0; i < n_numbers; i++) {
+		uint64_t value = numbers[i].key && numbers[i].of_tenant ? numbers[i].of_tenant(tenant) : NUMBER_ABSENT;
 
-		if (tenant_numbers[i].key && value != NUMBER_ABSENT)
-			row_put_u64(packet, tenant_numbers[i].key, value);
+		if (value != NUMBER_ABSENT)
+			row_put_u64(packet, numbers[i].key, value);
 	}
 	if (daemon->registry.kernel->tracer) {
 		kernel_page_stats(daemon->registry.kernel, tenant->number, &stats);

@@ -30,17 +30,26 @@ struct question {
 	struct reserve *reserve;	     /* it would be charged to */
 };
 
-/* Sets the question's answers from the registered events. 0, or a refusal with a sentence. */
-static int explain_quota(struct question *question, const struct description *description, struct text *why)
+/* Sets the question's answers from the policy and the registered events. 0, or a refusal with a sentence. */
+static int explain_decide(struct question *question, struct text *why)
 {
+	static struct description description; /* large */
 	struct registry *registry = question->tenant->registry;
-	uint16_t flags = grant_flags(question->tenant, description, question->asked.flags);
-	const struct event *event = event_find(registry, description, flags);
+	struct policy_verdict verdict;
 	struct quota_event none;
+	struct event *event;
 	const struct grant *grant;
+	uint16_t flags = question->asked.flags;
+	int r = policy_admit(&question->tenant->rules.values, question->asked.text, question->asked.length,
+			     question->asked.flags, &description, &verdict, why);
 
+	if (r == 0 || verdict.key != POLICY_KEYS)
+		string_copy(question->name, description.name_length + 1, description.canonical);
+	if (r != 0)
+		return r;
+	event = event_meant(question->tenant, &description, &flags);
 	question->is_one_of_many = flags & REGISTER_MULTI_FORMAT;
-	if (event && !streq(event->description, description->canonical)) {
+	if (event && !streq(event->description, description.canonical)) {
 		grant = LIST_FIRST(&event->grants);
 		text_printf(why, "the name is taken by an event with other fields");
 		/* For the admin; the refusal that a client gets does not name the tenant. */
@@ -51,25 +60,12 @@ static int explain_quota(struct question *question, const struct description *de
 		text_printf(why, ": %s", event->description);
 		return REFUSAL_NAME_TAKEN;
 	}
-	NUMBER_FIND(by_event, question->tenant->grants, event, grant);
-	question->is_held = grant;
+	question->is_held = grant_find(question->tenant, event);
 	question->is_there = event && !LIST_EMPTY(&event->account.common);
 	if (question->is_held)
 		return 0;
 	quota_event_init(&none, &registry->machine);
 	return admission_ask(question->tenant, event ? &event->account : &none, &question->reserve, why);
-}
-
-static int explain_decide(struct question *question, struct text *why)
-{
-	static struct description description; /* large */
-	struct policy_verdict verdict;
-	int r = policy_admit(&question->tenant->rules.values, question->asked.text, question->asked.length,
-			     question->asked.flags, &description, &verdict, why);
-
-	if (r == 0 || verdict.key != POLICY_KEYS)
-		string_copy(question->name, description.name_length + 1, description.canonical);
-	return r == 0 ? explain_quota(question, &description, why) : r;
 }
 
 static void explain_put_answer(struct packet *packet, const struct question *question, int r, const char *sentence)
@@ -118,20 +114,16 @@ static void explain_put_level(struct packet *packet, const char *path, const str
 	encode_row_end(packet, row);
 }
 
-/* The tenant itself, then the cgroups around it. */
-static uint16_t explain_put_levels(struct packet *packet, const struct tenant *tenant)
+/* The tenant itself, then the cgroups around it; and the reserves that it may fill. The number of rows. */
+static size_t explain_put_rooms(struct packet *packet, const struct tenant *tenant)
 {
-	uint16_t n = 1;
+	const struct level *level = tenant->level;
+	const struct rules *rules = &tenant->rules;
+	size_t n = 1 + rules->n_reserves;
 
-	explain_put_level(packet, tenant->path, &tenant->level->own, &tenant->level->own_files,
-			  &tenant->level->own_leases);
-	for (const struct level *level = tenant->level; level; level = level->parent, n++)
+	explain_put_level(packet, tenant->path, &level->own, &level->own_files, &level->own_leases);
+	for (; level; level = level->parent, n++)
 		explain_put_level(packet, level->path, &level->quota, &level->files, &level->leases);
-	return n;
-}
-
-static uint16_t explain_put_reserves(struct packet *packet, const struct rules *rules)
-{
 	for (size_t i = 0; i < rules->n_reserves; i++) {
 		size_t row = encode_row_begin(packet);
 
@@ -141,7 +133,7 @@ static uint16_t explain_put_reserves(struct packet *packet, const struct rules *
 		row_put_u64(packet, "files_filled", rules->reserve[i]->files->filled);
 		encode_row_end(packet, row);
 	}
-	return (uint16_t)rules->n_reserves;
+	return n;
 }
 
 int handle_explain(struct client *client, const struct message *message)
@@ -153,7 +145,6 @@ int handle_explain(struct client *client, const struct message *message)
 	struct string_item cgroup;
 	struct strings strings;
 	char path[PATH_MAX];
-	uint16_t n = 1;
 	size_t mark;
 	int r;
 
@@ -175,9 +166,7 @@ int handle_explain(struct client *client, const struct message *message)
 	packet = client_answer(client, KIND_ROWS, message->serial, 0);
 	mark = encode_rows(packet);
 	explain_put_answer(packet, &question, r, sentence);
-	n += explain_put_levels(packet, question.tenant);
-	n += explain_put_reserves(packet, &question.tenant->rules);
-	encode_count(packet, mark, n);
+	encode_count(packet, mark, (uint16_t)(1 + explain_put_rooms(packet, question.tenant)));
 	client_send(client, NULL, 0);
 	/* Frees a tenant that was made for this. */
 	tenant_release(question.tenant);

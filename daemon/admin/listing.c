@@ -85,18 +85,23 @@ static void on_turn(struct ev_loop *loop _unused_, ev_timer *w, int events _unus
 	listing_continue(container_of(w, struct listing, w_turn)->client);
 }
 
-void *listing_new(struct client *client, uint32_t serial, const struct listing_kind *kind, bool needs_tracer)
+bool control_has_tracer(struct client *client, uint32_t serial)
+{
+	const struct kernel *kernel = client->holder.registry->kernel;
+
+	if (!kernel->tracer)
+		control_refuse(client, serial, REFUSAL_NOT_THE_TRACER,
+			       "with the %s backend events are traced in the kernel, not in the daemon",
+			       backend_name(kernel->facts.backend));
+	return kernel->tracer;
+}
+
+void *listing_new(struct client *client, uint32_t serial, const struct listing_kind *kind)
 {
 	struct listing *listing;
 
 	if (client->listing) {
 		control_refuse(client, serial, REFUSAL_BAD_PACKET, "this connection has an unfinished listing");
-		return NULL;
-	}
-	if (needs_tracer && !client->holder.registry->kernel->tracer) {
-		control_refuse(client, serial, REFUSAL_NOT_THE_TRACER,
-			       "with the %s backend events are traced in the kernel, not in the daemon",
-			       backend_name(client->holder.registry->kernel->facts.backend));
 		return NULL;
 	}
 	listing = calloc(1, kind->size);
@@ -118,7 +123,7 @@ int listing_handle(struct client *client, const struct message *message, const s
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	listing = listing_new(client, message->serial, kind, false);
+	listing = listing_new(client, message->serial, kind);
 	if (listing)
 		listing_start(listing);
 	return 0;

@@ -37,11 +37,10 @@ struct listing {
 /* Refuses a request of an admin, whose connection survives that. */
 void control_refuse(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
 
-/*
- * A new listing, as zeros behind its beginning. NULL after a refusal: the connection has a listing already; `needs_tracer` and the
- * backend is not the embedded one; or no memory.
- */
-void *listing_new(struct client *, uint32_t serial, const struct listing_kind *, bool needs_tracer);
+/* False after a refusal: the backend is not the embedded one. */
+bool control_has_tracer(struct client *, uint32_t serial);
+/* A new listing, as zeros behind its beginning. NULL after a refusal: the connection has a listing already, or no memory. */
+void *listing_new(struct client *, uint32_t serial, const struct listing_kind *);
 /* The handler of a request without a body: listing_new() and listing_start(). */
 int listing_handle(struct client *, const struct message *, const struct listing_kind *);
 /* Sends the first packet. */

@@ -10,7 +10,7 @@ struct daemon;
 
 enum { METRICS_PIECE_MAX = 24576 }; /* the longest line: a path of which each byte is escaped, and some numbers */
 
-/* How far a reader has come. */
+/* How far a reader has come: begins as zeros. */
 struct metrics_walk {
 	uint32_t youngest; /* the youngest tenant at the beginning: later ones are left out */
 	size_t family;
@@ -20,7 +20,6 @@ struct metrics_walk {
 	bool ended;
 };
 
-void metrics_begin(struct metrics_walk *, const struct daemon *);
 /* Writes the next lines, METRICS_PIECE_MAX bytes at most. False: there are no more. */
 bool metrics_next(struct metrics_walk *, struct daemon *, struct text *);
 

@@ -112,7 +112,6 @@ static int metrics_socket_welcome(struct listener *listener, int fd)
 		return -ENOMEM;
 	reader->socket = socket;
 	reader->fd = fd;
-	metrics_begin(&reader->walk, daemon);
 	ev_io_init(&reader->w_io, on_writable, fd, EV_WRITE);
 	ev_io_start(daemon->loop, &reader->w_io);
 	ev_init(&reader->w_deadline, on_deadline);

@@ -48,6 +48,7 @@ static struct reserve sum_reserves(const struct tenant *tenant, bool of_files)
 		return value;                                                                                          \
 	}
 
+TOTAL(build, daemon->registry.kernel ? 1 : NUMBER_ABSENT)
 TOTAL(uptime, (uint64_t)(clock_now() - daemon->started))
 TOTAL(capacity, daemon->registry.machine.capacity)
 TOTAL(charges, (uint64_t)daemon->registry.machine.common + daemon->registry.machine.filled)
@@ -66,7 +67,7 @@ TOTAL(bad, daemon->registry.kernel->tracer ? daemon->registry.kernel->totals.bad
 TOTAL(lost, daemon->registry.lost)
 TOTAL(too_big, daemon->registry.too_big)
 
-OF_TENANT(events, HASH_CNT(by_event, tenant->grants))
+OF_TENANT(events, tenant->n_grants)
 OF_TENANT(max_events, limit_or_absent(tenant->level->own.maximum))
 OF_TENANT(reserved, sum_reserves(tenant, false).maximum)
 OF_TENANT(reserved_filled, sum_reserves(tenant, false).filled)
@@ -85,7 +86,9 @@ OF_TENANT(too_big, tenant->too_big)
 OF_TENANT(throttled, tenant->throttled)
 
 /* userevctl(1) has the metrics, too. */
-const struct number daemon_numbers[] = {
+const struct number numbers[] = {
+	{ NULL, "build_info", NUMBER_GAUGE, "The daemon's version and backend, and whether data files are guarded.",
+	  .of_daemon = total_build, .has_labels = true },
 	{ "uptime", "uptime_seconds", NUMBER_GAUGE, "Time since the daemon was started.", .of_daemon = total_uptime },
 	{ "capacity", "capacity_events", NUMBER_GAUGE, "Events that the machine has room for.",
 	  .of_daemon = total_capacity },
@@ -115,10 +118,7 @@ const struct number daemon_numbers[] = {
 	  .of_daemon = total_lost },
 	{ "too_big", "oversized_records", NUMBER_COUNTER,
 	  "Records that clients did not write because they were too big.", .of_daemon = total_too_big },
-};
-const size_t n_daemon_numbers = ARRAY_SIZE(daemon_numbers);
-
-const struct number tenant_numbers[] = {
+	{ NULL, "refusals", NUMBER_COUNTER, "Refused requests of the tenant, by reason.", .has_labels = true },
 	{ "events", "tenant_events", NUMBER_GAUGE, "Events of the tenant.", .of_tenant = tenant_events },
 	{ "events_max", "tenant_events_max", NUMBER_GAUGE, "Maximum of events of the tenant.",
 	  .of_tenant = tenant_max_events },
@@ -151,4 +151,4 @@ const struct number tenant_numbers[] = {
 	{ "throttled", "tenant_throttled", NUMBER_COUNTER,
 	  "Times that the tenant's request rate limit delayed a client.", .of_tenant = tenant_throttled },
 };
-const size_t n_tenant_numbers = ARRAY_SIZE(tenant_numbers);
+const size_t n_numbers = ARRAY_SIZE(numbers);

@@ -87,12 +87,12 @@ static void outcome_fill(const struct daemon *daemon, struct outcome *outcome)
 {
 	if (outcome->r != 0)
 		return;
-	outcome->r = policy_load_copying(daemon->options.policy, NULL, &outcome->problems,
-					 daemon->options.state_directory ? &outcome->copy : NULL, &outcome->policy);
+	outcome->r =
+		policy_load_copying(daemon->options.policy, NULL, &outcome->problems, &outcome->copy, &outcome->policy);
 	if (outcome->r != 0)
 		return;
-	outcome->files = policy_count_files(outcome->policy);
-	outcome->sections = policy_count_sections(outcome->policy);
+	outcome->files = outcome->policy->n_files;
+	outcome->sections = outcome->policy->sections.n;
 	outcome->r = policy_check_capacity(outcome->policy, outcome->capacity, &outcome->problems);
 }
 
@@ -215,7 +215,7 @@ void reload_keep_first(struct daemon *daemon)
 {
 	struct outcome *first = daemon->reload->first;
 
-	if (first && first->copy.bytes)
+	if (first && daemon->options.state_directory)
 		log_kept(daemon, last_policy_keep(daemon->options.state_directory, &first->copy));
 	daemon->reload->first = outcome_unref(first);
 }
@@ -228,11 +228,12 @@ const char *reload_note(const struct daemon *daemon)
 static void *reload_thread(void *data)
 {
 	struct reload *reload = data;
+	const char *directory = reload->daemon->options.state_directory;
 	struct outcome *outcome = reload->outcome;
 
 	outcome_fill(reload->daemon, outcome);
-	if (outcome->copy.bytes && outcome->r == 0)
-		outcome->kept = last_policy_keep(reload->daemon->options.state_directory, &outcome->copy);
+	if (directory && outcome->r == 0)
+		outcome->kept = last_policy_keep(directory, &outcome->copy);
 	policy_copy_deinit(&outcome->copy);
 	atomic_store(&reload->is_filled, true);
 	ev_async_send(reload->daemon->loop, &reload->w_done);
@@ -394,7 +395,7 @@ int handle_reload(struct client *client, const struct message *message)
 
 	if (decode_empty(message->body) != 0)
 		return REFUSAL_BAD_PACKET;
-	listing = listing_new(client, message->serial, &reload_kind, false);
+	listing = listing_new(client, message->serial, &reload_kind);
 	if (!listing)
 		return 0;
 	listing->number = reload->n_done + (reload->outcome ? 2 : 1);

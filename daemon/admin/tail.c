@@ -10,23 +10,6 @@
 #include "kernel/kernel.h"
 #include "protocol/row.h"
 
-/* TRACE: one row, how many events the patterns matched. */
-
-struct trace_listing {
-	struct listing listing;
-	uint64_t matched;
-};
-
-static int trace_next(struct listing *listing, struct packet *packet)
-{
-	const struct trace_listing *trace = container_of(listing, struct trace_listing, listing);
-
-	if (listing->n_rows > 0)
-		return LISTING_END;
-	row_put_u64(packet, "events", trace->matched);
-	return LISTING_ROW;
-}
-
 /* The patterns of TRACE and TAIL, whose items have no flags. 0 or REFUSAL_BAD_PACKET. */
 static int decode_patterns(struct cursor body, uint16_t known_flags, struct strings *ret)
 {
@@ -42,31 +25,37 @@ static int decode_patterns(struct cursor body, uint16_t known_flags, struct stri
 	return 0;
 }
 
+/* TRACE: one row, how many events the patterns matched. */
 int handle_trace(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = { .size = sizeof(struct trace_listing), .next = trace_next };
-	struct trace_listing *trace;
+	struct packet *packet;
 	struct string_item item;
 	struct strings strings;
+	uint64_t matched = 0;
+	size_t list, row;
 
 	if (decode_patterns(message->body, TRACE_ON, &strings) != 0)
 		return REFUSAL_BAD_PACKET;
-	trace = listing_new(client, message->serial, &kind, true);
-	if (!trace)
+	if (!control_has_tracer(client, message->serial))
 		return 0;
 	while (strings_next(&strings, &item)) {
 		_cleanup_(freep) char *pattern = strndup(item.text, item.length);
 
 		if (pattern)
-			trace->matched += tracer_switch(client->holder.registry->kernel->tracer, pattern,
-							strings.flags & TRACE_ON);
+			matched += tracer_switch(client->holder.registry->kernel->tracer, pattern,
+						 strings.flags & TRACE_ON);
 	}
-	if (trace->matched > 0) {
-		listing_start(trace);
-	} else {
-		listing_free(client);
+	if (matched == 0) {
 		control_refuse(client, message->serial, REFUSAL_NO_SUCH_EVENT, "no event matches");
+		return 0;
 	}
+	packet = client_answer(client, KIND_ROWS, message->serial, 0);
+	list = encode_rows(packet);
+	row = encode_row_begin(packet);
+	row_put_u64(packet, "events", matched);
+	encode_row_end(packet, row);
+	encode_count(packet, list, 1);
+	client_send(client, NULL, 0);
 	return 0;
 }
 
@@ -162,7 +151,7 @@ int handle_tail(struct client *client, const struct message *message)
 
 	if (decode_patterns(message->body, TAIL_PAST | TAIL_NO_FOLLOW, &strings) != 0)
 		return REFUSAL_BAD_PACKET;
-	tail = listing_new(client, message->serial, &kind, true);
+	tail = control_has_tracer(client, message->serial) ? listing_new(client, message->serial, &kind) : NULL;
 	if (!tail)
 		return 0;
 	if (tail_open_session(tracer, strings, &tail->session) < 0) {

@@ -10,8 +10,8 @@
  * next request before they read it. A connection that ends with unread fds counts as one of its tenant's connections until
  * the peer has read all, or closed its end.
  *
- * A request stays in the client's socket until its answer is sent. If this process ends before that, the next daemon finds
- * the request there and handles it again; if it ends in between, the client gets the answer twice.
+ * Once its connection is deposited (deposit.c), a request stays in the client's socket until its answer is sent. If this process ends
+ * before that, the next daemon finds the request there and handles it again; if it ends in between, the client gets the answer twice.
  */
 
 #include "daemon/connection/client.h"
@@ -23,13 +23,11 @@
 #include "daemon/connection/deadlines.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/connection/inflight.h"
-#include "daemon/connection/parking.h"
 #include "daemon/connection/scheduler.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/refusals.h"
@@ -51,6 +49,9 @@ void client_watch(struct client *client)
 
 	if (client->life >= LIFE_CLOSING)
 		return;
+	/* Most clients send nothing before the answer: on_io() stops the watcher for the others. */
+	if (events == 0 && client->task && !client->in_socket && client->w_io.events == EV_READ)
+		return;
 	if (events != client->w_io.events)
 		ev_io_stop(client->connections->loop, &client->w_io);
 	if (events == 0)
@@ -65,6 +66,8 @@ static void client_read_request(struct client *client)
 	struct connections *connections = client->connections;
 	struct tenant *tenant = client->holder.tenant;
 	void (*resume)(struct client_task *);
+	/* No other client sends HELLO for it, and without a deposit no other daemon looks for it. */
+	bool peeks = tenant && (client->holder.greeted || client->deposited);
 	bool goes_on = client_goes_on(client);
 	struct transport_from from;
 	ssize_t size;
@@ -77,12 +80,16 @@ static void client_read_request(struct client *client)
 		resume(client->task);
 		return;
 	}
-	if (client->files_unread && inflight_remains(client)) {
+	if (inflight_remains(client) && client->files_unread) {
 		client->stall = STALL_UNREAD;
+		if (!inflight_watch(client))
+			client_close(client);
 		return;
 	}
-	size = (tenant ? transport_peek : transport_receive)(client->fd, connections->request,
-							     sizeof(connections->request), &from);
+	if (!tenant)
+		inflight_look(connections);
+	size = (peeks ? transport_peek : transport_receive)(client->fd, connections->request,
+							    sizeof(connections->request), &from);
 	if (size == -EAGAIN)
 		return;
 	if (size == -EPROTO)
@@ -94,14 +101,18 @@ static void client_read_request(struct client *client)
 		client_close(client);
 	if (client->life != LIFE_OPEN)
 		return;
-	if (tenant && !client->asks_again)
+	if (tenant)
 		scheduler_charge(tenant);
-	client->asks_again = false;
 	client->asks = tenant;
+	client->in_socket = peeks;
 	connections->call->dispatch(client, connections->request, (size_t)size, &from);
+	if (client->life >= LIFE_CLOSING)
+		return;
 	/* The request has no answer. */
-	if (!client->task && !client->waiting && !client->parking && client->life < LIFE_CLOSING)
+	if (!client->task && !client->waiting)
 		client_end_request(client);
+	else if (!client->deposited)
+		client_drop_request(client);
 }
 
 void client_take_request(struct client *client)
@@ -121,6 +132,8 @@ void clients_take_requests(struct connections *connections)
 		if (client)
 			client_take_request(client);
 	} while (client && clock_now() < end);
+	if (connections->n_unasked > UNASKED_MAX)
+		inflight_look(connections);
 }
 
 void clients_stay_awake(struct connections *connections)
@@ -144,6 +157,10 @@ static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 	if (events & EV_ERROR) {
 		client_disconnect(client, 0, REFUSAL_TROUBLE,
 				  "the daemon can't wait for more connections; try again later");
+		return;
+	}
+	if (events & EV_READ && !wants_to_read(client)) {
+		ev_io_stop(client->connections->loop, &client->w_io);
 		return;
 	}
 	if (events & EV_WRITE) {
@@ -183,14 +200,19 @@ static struct client *client_make(struct connections *connections, int fd, enum 
 	return client;
 }
 
-static void client_identify(struct holder *holder, pid_t pid, uid_t uid, uid_t real_uid, bool may_be_root,
-			    const char *comm)
+static void client_identify(struct holder *holder, pid_t pid, uid_t uid, uid_t real_uid, bool may_be_root)
 {
 	holder->pid = pid;
 	holder->uid = uid;
 	holder->real_uid = real_uid;
 	holder->may_be_root = may_be_root;
-	string_copy(holder->comm, sizeof(holder->comm), comm);
+}
+
+const char *client_comm(struct client *client)
+{
+	if (!*client->holder.comm)
+		peer_comm(client->fd, client->holder.pid, client->holder.comm, sizeof(client->holder.comm));
+	return client->holder.comm;
 }
 
 int client_new(struct connections *connections, int fd, enum client_socket socket, const struct peer *peer,
@@ -200,12 +222,14 @@ int client_new(struct connections *connections, int fd, enum client_socket socke
 
 	if (!client)
 		return -ENOMEM;
-	client_identify(&client->holder, peer->pid, peer->uid, peer->uid, peer->may_be_root, peer->comm);
+	client_identify(&client->holder, peer->pid, peer->uid, peer->uid, peer->may_be_root);
+	string_copy(client->holder.comm, sizeof(client->holder.comm), peer->comm);
 	if (tenant) {
 		client->holder.number = ++connections->registry->last_number;
-		client->holder.lease_number = ++connections->registry->last_number;
-		holder_enter(&client->holder);
-		deposit_connection(client);
+		deposit_soon(client);
+		/* It may have sent its request already. */
+		if (tenant->turn != TURN_DELAYED)
+			scheduler_add(client);
 	}
 	deadline_set(client);
 	return 0;
@@ -219,15 +243,14 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 	if (!client)
 		return -ENOMEM;
 	client->holder.number = number;
-	client->holder.lease_number = entry->holder;
-	client_identify(&client->holder, entry->pid, entry->uid, entry->real_uid, entry->may_be_root, entry->comm);
+	client_identify(&client->holder, entry->pid, entry->uid, entry->real_uid, entry->may_be_root);
 	client->holder.greeted = entry->greeted;
 	client->repeats = entry->greeted;
+	client->deposited = true;
 	holder_enter(&client->holder);
 	if (!client->holder.greeted)
 		deadline_set(client);
-	if (inflight_restore(client) < 0)
-		client_close(client);
+	inflight_restore(client);
 	return 0;
 }
 
@@ -236,7 +259,6 @@ static void client_expect_nothing(struct client *client)
 	ev_io_stop(client->connections->loop, &client->w_io);
 	deadline_clear(client);
 	scheduler_remove(client);
-	parking_remove(client);
 	client_send_later(client, false);
 }
 
@@ -253,14 +275,12 @@ void client_close(struct client *client)
 static void client_release(struct client *client, unsigned most)
 {
 	struct holder *holder = &client->holder;
+	unsigned leases = holder->leases.n;
 
 	if (holder->watching)
 		pages_watch(holder, false);
-	for (; holder->leases && most > 0; most--)
-		lease_drop(holder->leases);
-	if (holder->leases)
-		return;
-	bundle_leave(holder);
+	leases_drop(holder, most);
+	most -= MIN(most, leases);
 	for (; !LIST_EMPTY(&holder->shares) && most > 0; most -= MIN(most, (unsigned)RELEASES_OF_FILE))
 		share_free(LIST_FIRST(&holder->shares));
 }
@@ -291,7 +311,6 @@ void client_free(struct client *client)
 	struct tenant *tenant = client->holder.tenant;
 
 	client_stop(client);
-	scheduler_forget(client);
 	inflight_forget(client);
 	/* The connection before the streams: a peer that sees it closed may rely on the rest being released soon. */
 	deposit_close(client);
@@ -329,6 +348,7 @@ static void client_end(struct client *client)
 	shutdown(client->fd, SHUT_RDWR);
 	client_release(client, UINT_MAX);
 	holder_enter(&client->holder);
+	inflight_watch(client);
 	client->life = LIFE_ENDED;
 	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
 }
@@ -341,8 +361,8 @@ void clients_sweep(struct connections *connections)
 	if (TAILQ_EMPTY(&connections->leaving))
 		return;
 	while (left > 0 && (client = TAILQ_FIRST(&connections->leaving))) {
-		unsigned n = HASH_CNT(by_bit, client->holder.leases) +
-			     RELEASES_OF_FILE * shares_count(&client->holder) + RELEASES_OF_CLIENT;
+		unsigned n =
+			client->holder.leases.n + RELEASES_OF_FILE * shares_count(&client->holder) + RELEASES_OF_CLIENT;
 
 		if (n > left) {
 			/* The connection ends first; the rest is released in later turns. */

@@ -37,6 +37,9 @@ struct client *task_end(struct client_task *);
 /* A part of the task is left for the client's next turn. */
 void task_put_off(struct client_task *, void (*resume)(struct client_task *), void (*abandon)(struct client_task *));
 
+/* The name of its command, which is read when it is first wanted. */
+const char *client_comm(struct client *);
+
 /* It has read all packets that it was sent. May free it. */
 void client_has_read(struct client *);
 /* Watches its fd according to its state, after a change of that. */

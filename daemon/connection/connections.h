@@ -5,6 +5,7 @@
 
 #include <ev.h>
 #include <sys/queue.h>
+#include <sys/resource.h>
 
 #include "daemon/limits.h"
 #include "daemon/registry/holder.h"
@@ -13,7 +14,6 @@
 #include "protocol/wire.h"
 
 struct listing;
-struct parking;
 struct transport_from;
 
 /* The metrics socket takes no requests. */
@@ -49,7 +49,6 @@ enum client_stall {
 	STALL_NONE,   /* it is read as soon as it has sent something */
 	STALL_TURN,   /* it waits for its turn */
 	STALL_RATE,   /* likewise, and its tenant may make no request now */
-	STALL_PARKED, /* an identical request of another client is being answered */
 	STALL_UNREAD, /* it has sent a request, and has not read the files that it was sent */
 };
 
@@ -73,22 +72,25 @@ struct client {
 	uint16_t changed[CHANGED_MAX];
 	uint16_t n_changed; /* above 0: in the list of clients with changes; above CHANGED_MAX: it is to look at all */
 
-	bool asks_again;     /* the request has been charged already */
-	bool asks;	     /* its request is still in its socket, until the answer is sent */
-	bool kept;	     /* its connection is left to the next daemon */
-	bool later;	     /* its answer waits until the daemon may send fds again */
-	bool files_unread;   /* since it was sent files: as of the last look */
-	unsigned in_flight;  /* fds that it was sent, and that are not known to be read */
-	bool hangup_watched; /* it was delayed */
-	bool repeats;	     /* its last HELLO may have been answered by the daemon before this one */
+	bool asks;	    /* its request has not been answered */
+	bool in_socket;	    /* its request is still in its socket */
+	bool young;	    /* it is to be deposited soon */
+	bool deposited;	    /* the next daemon will find its connection, and its request in that */
+	bool kept;	    /* its connection is left to the next daemon */
+	bool later;	    /* its answer waits until the daemon may send fds again */
+	bool files_unread;  /* since it was sent files: as of the last look */
+	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
+	bool watched;	    /* the kernel will report when it has read them, or has hung up */
+	bool repeats;	    /* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
-	TAILQ_ENTRY(client) in_queue; /* of its tenant, or of the request that is answered first */
-	struct parking *parking;
+	TAILQ_ENTRY(client) in_queue; /* of its tenant */
 	TAILQ_ENTRY(client) deadline;
 	TAILQ_ENTRY(client) changes;
 	TAILQ_ENTRY(client) leaves;
 	TAILQ_ENTRY(client) again_later;
+	TAILQ_ENTRY(client) in_unasked;
+	TAILQ_ENTRY(client) in_young;
 };
 
 static inline struct client *client_of(struct holder *holder)
@@ -127,13 +129,17 @@ struct connections {
 	struct client_queue flushing;  /* clients with changed events to report */
 	struct client_queue leaving;   /* clients to be freed at the end of this turn of the loop */
 	struct client_queue later;     /* clients whose answers wait until fds can be sent again */
+	struct client_queue young;     /* clients to be deposited soon */
+	struct client_queue unasked;   /* clients with fds in flight of which the kernel reports nothing */
+	unsigned n_unasked;	       /* that came since the last look at all of them */
+	rlim_t fds_limit;	       /* as of that */
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */
 	bool keeper_has_gone;	       /* and its successor has not been given anything yet */
 
-	ev_idle w_busy;	 /* while clients wait for their turn, or something is to be freed */
-	ev_io w_hangups; /* of delayed clients; from the first of them on */
+	ev_idle w_busy; /* while clients wait for their turn, or something is to be freed */
 	ev_timer w_deadlines;
 	ev_timer w_later;
+	ev_timer w_young;
 	ev_io w_in_flight; /* clients have read */
 
 	struct packet answer; /* the one that is being written, into: */

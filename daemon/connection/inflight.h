@@ -14,16 +14,24 @@ int inflight_init(struct connections *);
 /* Safe on zeros. */
 void inflight_deinit(struct connections *);
 
-/* Counts n fds that are about to be sent to the client. 0, or a negative errno: then they must not be sent. */
-int inflight_add(struct client *, size_t n);
+/* Counts n fds that are about to be sent to the client. */
+void inflight_add(struct client *, size_t n);
 /* They were not sent after all. */
 void inflight_undo(struct client *, size_t n);
 /* A client of the last daemon: counts a non-empty queue as one fd, since the number is unknown. */
-int inflight_restore(struct client *);
+void inflight_restore(struct client *);
 /* Forgets the client's fds, before its connection is closed. */
 void inflight_forget(struct client *);
 /* Asks the kernel whether the client has fds in flight, and forgets those that it has read. */
 bool inflight_remains(struct client *);
 
-/* Whether the tenant may be sent more fds. */
-bool inflight_has_room(const struct connections *, const struct tenant *);
+/*
+ * client_has_read() will be called when the client has read; it is closed if it hangs up while it is delayed, since the loop does
+ * not watch its fd. A second call reports a past hangup, too. False: the kernel has no room for it.
+ */
+bool inflight_watch(struct client *);
+/* Asks the kernel about all clients that may have read, so that the numbers of fds in flight are right. May free clients that have left. */
+void inflight_look(struct connections *);
+
+/* Whether the tenant may be sent more fds. As inflight_look(), if there seems to be no room. */
+bool inflight_has_room(struct connections *, const struct tenant *);

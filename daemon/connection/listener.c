@@ -83,7 +83,7 @@ static bool listener_has_room(struct listener *listener, int fd, struct tenant *
 		text_printf(&text, "this tenant has %u of %u connections (", tenant->connections,
 			    tenant->rules.max_connections);
 		policy_limit_text(policy_tenant_limit_key(rules, POLICY_MAX_CONNECTIONS),
-				  policy_tenant_limit(rules->policy, rules, POLICY_MAX_CONNECTIONS), &text);
+				  policy_tenant_limit(rules, POLICY_MAX_CONNECTIONS), &text);
 		text_printf(&text, ")");
 	} else if (crowded) {
 		text_printf(&text, "all in the cgroup ");
@@ -130,6 +130,8 @@ static int listener_welcome(struct listener *listener, int fd)
 		listener_refuse(listener, fd, NULL, REFUSAL_UNKNOWN_PEER, unknown[r]);
 		return 0;
 	}
+	if (r == 0 && connections->registry->tenant_is_process)
+		peer_comm(fd, peer.pid, peer.comm, sizeof(peer.comm));
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
 		r = tenant_of_peer(connections->registry, &peer, &tenant);
 	if (tenant && !listener_has_room(listener, fd, tenant)) {

@@ -16,6 +16,16 @@
 #include "daemon/registry/tenant.h"
 #include "protocol/transport.h"
 
+void client_drop_request(struct client *client)
+{
+	if (!client->in_socket)
+		return;
+	client->in_socket = false;
+	/* A request that stays there would be answered again and again. */
+	if (transport_drop(client->fd) < 0)
+		client_close(client);
+}
+
 /* The answer has left. */
 void client_end_request(struct client *client)
 {
@@ -24,9 +34,7 @@ void client_end_request(struct client *client)
 	client->asks = false;
 	client->repeats = false;
 	shares_enter(&client->holder);
-	/* A request that stays there would be answered again and again. */
-	if (transport_drop(client->fd) < 0)
-		client_close(client);
+	client_drop_request(client);
 }
 
 void client_drop_answer(struct client *client)
@@ -43,11 +51,10 @@ void client_drop_answer(struct client *client)
 
 static int client_send_now(struct client *client, const void *packet, size_t size, const int *fds, size_t n)
 {
-	int r = inflight_add(client, n);
 	struct wire_header header;
+	int r;
 
-	if (r < 0)
-		return r;
+	inflight_add(client, n);
 	r = transport_send(client->fd, packet, size, fds, n, MSG_DONTWAIT);
 	if (r < 0) {
 		inflight_undo(client, n);
@@ -201,8 +208,7 @@ static void client_send_packet(struct client *client, const int *fds, size_t n, 
 		r = client_keep_answer(client, packet, fds, n, is_answer);
 	if (r < 0) {
 		if (r != -EPIPE && r != -ECONNRESET)
-			log_line(LOG_OF_CLIENTS, LOG_WARNING,
-				 "answer to %s (pid %d) lost: %s; its connection is closed", client->holder.comm,
+			log_line(LOG_OF_CLIENTS, LOG_WARNING, "answer to process %d lost: %s; its connection is closed",
 				 client->holder.pid, strerror(-r));
 		client_close(client);
 	}

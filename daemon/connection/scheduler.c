@@ -12,18 +12,15 @@
  *   answered are bounded, so that a neighbour's event comes soon, however many are wanted here;
  * - for tokens of its request rate; or until its requests under way take less memory, or its clients have read more of their
  *   answers. Then new requests wait, in their sockets, and long ones still go on, since that frees memory. Each such tenant has
- *   a timer. Its clients' fds are not watched by the loop; an edge-triggered epoll instance reports those that hang up.
+ *   a timer. Its clients' fds are not watched by the loop; inflight.c finds those that have hung up.
  */
 
 #include "daemon/connection/scheduler.h"
-
-#include <sys/epoll.h>
 
 #include "daemon/connection/client.h"
 #include "daemon/connection/inflight.h"
 #include "daemon/process/clock.h"
 #include "daemon/registry/rules.h"
-#include "protocol/fdset.h"
 
 static bool is_queued(const struct client *client)
 {
@@ -48,45 +45,6 @@ static void set_turn(struct connections *connections, struct tenant *tenant, enu
 		TAILQ_INSERT_TAIL(&connections->runnable, tenant, in_turns);
 }
 
-/* The requests of clients that have hung up need no answer. */
-static void on_hangups(struct ev_loop *loop _unused_, ev_io *w, int events _unused_)
-{
-	struct epoll_event ready[DELAYED_MAX];
-	int n = epoll_wait(w->fd, ready, DELAYED_MAX, 0);
-
-	for (int i = 0; i < n; i++) {
-		struct client *client = ready[i].data.ptr;
-
-		if (client->stall == STALL_RATE)
-			client_close(client);
-	}
-}
-
-/* Without memory or fds the hangup is noticed at the client's next turn. The second time, a past hangup is reported again. */
-static void watch_hangup(struct client *client)
-{
-	struct epoll_event event = { .events = EPOLLET, .data.ptr = client };
-	struct connections *connections = client->connections;
-	ev_io *w = &connections->w_hangups;
-
-	if (!ev_is_active(w)) {
-		ev_io_init(w, on_hangups, epoll_create1(EPOLL_CLOEXEC), EV_READ);
-		if (w->fd < 0)
-			return;
-		ev_io_start(connections->loop, w);
-	}
-	if (epoll_ctl(w->fd, client->hangup_watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, client->fd, &event) == 0)
-		client->hangup_watched = true;
-}
-
-void scheduler_forget(struct client *client)
-{
-	scheduler_remove(client);
-	if (client->hangup_watched)
-		epoll_ctl(client->connections->w_hangups.fd, EPOLL_CTL_DEL, client->fd, NULL);
-	client->hangup_watched = false;
-}
-
 /* New clients of a delayed tenant, in their order. Thousands may have come before it was delayed: a timer does the rest. */
 static void note_delayed(struct tenant *tenant)
 {
@@ -97,7 +55,7 @@ static void note_delayed(struct tenant *tenant)
 		client->stall = STALL_RATE;
 		tenant->throttled++;
 		tenant->last_delayed = client;
-		watch_hangup(client);
+		inflight_watch(client);
 	}
 }
 
@@ -131,7 +89,7 @@ void scheduler_remove(struct client *client)
 }
 
 /* Seconds until the tenant may make another request; 0: now. */
-static double wait_of(const struct connections *connections, const struct tenant *tenant, double now)
+static double wait_of(struct connections *connections, const struct tenant *tenant, double now)
 {
 	double wait = level_wait(tenant->level, now);
 
@@ -233,12 +191,4 @@ void scheduler_answered(struct connections *connections, struct tenant *tenant, 
 void scheduler_init(struct connections *connections)
 {
 	TAILQ_INIT(&connections->runnable);
-}
-
-void scheduler_deinit(struct connections *connections)
-{
-	if (!ev_is_active(&connections->w_hangups))
-		return;
-	ev_io_stop(connections->loop, &connections->w_hangups);
-	fd_close(connections->w_hangups.fd);
 }

@@ -6,14 +6,11 @@
 #include "daemon/connection/connections.h"
 
 void scheduler_init(struct connections *);
-void scheduler_deinit(struct connections *);
 
 /* The client has sent a request, or goes on with its task. Nothing happens if it is in a queue already. */
 void scheduler_add(struct client *);
 /* Takes it out of its queue. Fine if it is in none. */
 void scheduler_remove(struct client *);
-/* The same, before its connection is closed: a copy of that would stay in the epoll instance. */
-void scheduler_forget(struct client *);
 /* Takes out the client whose turn it is; NULL: none may go on now. */
 struct client *scheduler_next(struct connections *);
 

@@ -69,23 +69,33 @@ int cgroup_parse(const struct cgroups *cgroups, const char *text, char *ret_path
 	return -ENODATA;
 }
 
+/* Without snprintf(), which would take more instructions than the rest of an identification. */
+static char *put_pid(char *at, pid_t pid)
+{
+	char digits[3 * sizeof(pid)], *first = digits + sizeof(digits);
+
+	do
+		*--first = (char)('0' + pid % 10);
+	while ((pid /= 10) > 0);
+	return mempcpy(at, first, (size_t)(digits + sizeof(digits) - first));
+}
+
 ssize_t proc_read(pid_t pid, const char *name, char *ret, size_t size)
 {
 	_cleanup_(fd_closep) int fd = -1;
-	char path[64];
-	size_t length = 0;
+	char path[64], *at = put_pid(stpcpy(path, "/proc/"), pid);
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	*at++ = '/';
+	string_copy(at, (size_t)(path + sizeof(path) - at), name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	while ((n = read(fd, ret + length, size - 1 - length)) > 0)
-		length += (size_t)n;
+	n = read(fd, ret, size - 1);
 	if (n < 0)
 		return -errno;
-	ret[length] = '\0';
-	return (ssize_t)length;
+	ret[n] = '\0';
+	return n;
 }
 
 int cgroup_of_process(const struct cgroups *cgroups, pid_t pid, char *ret_path, size_t size)
@@ -108,7 +118,10 @@ static bool cgroup_directory(const struct cgroups *cgroups, const char *path, ch
 	/* In a cgroup namespace, paths outside of it begin with "/..". */
 	if (strstr(path, "/.."))
 		return false;
-	return (size_t)snprintf(ret, size, "%s%s", cgroups->mount, path + root) < size;
+	if (strlen(cgroups->mount) + strlen(path + root) >= size)
+		return false;
+	strcpy(stpcpy(ret, cgroups->mount), path + root);
+	return true;
 }
 
 uint64_t cgroup_id(const struct cgroups *cgroups, const char *path)
@@ -119,6 +132,42 @@ uint64_t cgroup_id(const struct cgroups *cgroups, const char *path)
 	if (!cgroup_directory(cgroups, path, directory, sizeof(directory)) || stat(directory, &status) < 0)
 		return 0;
 	return status.st_ino;
+}
+
+static struct cgroup *cgroup_slot(struct cgroups *cgroups, uint64_t id)
+{
+	return &cgroups->known[id % ARRAY_SIZE(cgroups->known)];
+}
+
+struct cgroup *cgroup_known(struct cgroups *cgroups, uint64_t id)
+{
+	struct cgroup *cgroup = cgroup_slot(cgroups, id);
+
+	return id != 0 && cgroup->id == id ? cgroup : NULL;
+}
+
+int cgroup_get(struct cgroups *cgroups, const char *path, struct cgroup **ret)
+{
+	uint64_t id = cgroup_id(cgroups, path);
+	struct cgroup *cgroup = cgroup_slot(cgroups, id);
+	char *copy;
+
+	/* On a v1 host a cgroup can be renamed. */
+	if (!cgroup_known(cgroups, id) || !streq(cgroup->path, path)) {
+		copy = strdup(path);
+		if (!copy)
+			return -ENOMEM;
+		free(cgroup->path);
+		*cgroup = (struct cgroup){ .id = id, .path = copy };
+	}
+	*ret = cgroup;
+	return 0;
+}
+
+void cgroups_forget(struct cgroups *cgroups)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cgroups->known); i++)
+		free(cgroups->known[i].path);
 }
 
 bool cgroup_is_delegated(const struct cgroups *cgroups, const char *path)

@@ -9,11 +9,23 @@
 #include "daemon/policy/keys.h"
 #include "protocol/base/base.h"
 
+enum { CGROUPS_KNOWN = 256 };
+
+/* A cgroup in which a client was lately. */
+struct cgroup {
+	uint64_t id; /* 0: it is not visible */
+	char *path;
+	uint32_t tenant;     /* its number, for registry/tenant.c; 0: unknown */
+	unsigned generation; /* of the policy, when the tenant was looked for */
+	double looked;
+};
+
 /* Where this machine's cgroups are. */
 struct cgroups {
 	char mount[PATH_MAX]; /* "": none is visible */
 	char root[PATH_MAX];  /* of the mount: "/" unless the daemon is in a container */
 	char controller[32];  /* in the line of /proc/PID/cgroup: "" for cgroup2, "name=systemd" on a v1 host */
+	struct cgroup known[CGROUPS_KNOWN]; /* by id; where two have one place, the last one has it */
 };
 
 /* Reads `mountinfo` (NULL: /proc/self/mountinfo). 0 or a negative errno. Without a mount, paths have no ids. */
@@ -27,6 +39,12 @@ int cgroup_of_process(const struct cgroups *, pid_t pid, char *ret_path, size_t 
 
 /* The cgroup's id, which is its inode number; 0: it is not visible. */
 uint64_t cgroup_id(const struct cgroups *, const char *path);
+
+/* The cgroup with that id, if a client was in it lately; otherwise NULL. */
+struct cgroup *cgroup_known(struct cgroups *, uint64_t id);
+/* Finds or remembers the cgroup at the path. 0 or -ENOMEM. `ret` is valid until the next call. */
+int cgroup_get(struct cgroups *, const char *path, struct cgroup **ret);
+void cgroups_forget(struct cgroups *);
 
 /*
  * Whether the cgroup is delegated: systemd has marked it (the scope of a container, a unit with Delegate=), or its owner is not
@@ -49,5 +67,8 @@ struct boundary {
 /* Whether the cgroup, which has this Tenant= in the policy, is a tenant. To be called for its ancestors first. */
 bool boundary_is(struct boundary *, const char *path, enum policy_tenant said);
 
-/* Reads /proc/PID/NAME up to size - 1 bytes, with a NUL behind them. The number of bytes, or a negative errno: -ESRCH: no such process. */
+/*
+ * The first read of /proc/PID/NAME, up to size - 1 bytes, with a NUL behind them; the kernel gives all but lists (uid_map) at once. The
+ * number of bytes, or a negative errno: -ESRCH: no such process.
+ */
 ssize_t proc_read(pid_t pid, const char *name, char *ret, size_t size);

@@ -7,12 +7,15 @@
  *
  * SO_PEERPIDFD (Linux 6.5) is the pidfd of the process that connected. Before, the pidfd comes from pidfd_open() on the pid of
  * SO_PEERCRED, and a pid that was reused before that call goes unnoticed.
+ *
+ * PIDFD_GET_INFO (Linux 6.13) gives the id of the process's cgroup2. /proc is read only for the path of an id that is not known yet.
  */
 
 #include "daemon/identity/peer.h"
 
 #include <poll.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -20,7 +23,21 @@
 #define SO_PEERPIDFD 77 /* newer than Debian 12's headers */
 #endif
 
-enum { UID_MAP_BYTES = 4096 }; /* a hundred lines of 33 bytes: more than any real map */
+/* Of Linux 6.13, newer than Debian 12's headers. */
+struct pidfd_info_request {
+	uint64_t mask;
+	uint64_t cgroup_id;
+	uint32_t ids[11];
+	int32_t exit_code;
+};
+_Static_assert(sizeof(struct pidfd_info_request) == 64, "the first version of struct pidfd_info");
+#define GET_PIDFD_INFO _IOWR(0xFF, 11, struct pidfd_info_request)
+
+enum {
+	INFO_OF_CGROUP = 1 << 2,
+	UID_MAP_LINE = 33,
+	UID_MAP_BYTES = 100 * UID_MAP_LINE, /* more than any real map, and less than the kernel gives in one read */
+};
 
 static int peer_refusal_of(int error)
 {
@@ -66,11 +83,12 @@ static bool pidfd_has_exited(int pidfd)
 	return poll(&poll_for, 1, 0) != 0;
 }
 
-void peer_comm(pid_t pid, char *ret, size_t size)
+void peer_comm(int socket, pid_t pid, char *ret, size_t size)
 {
-	ssize_t n = proc_read(pid, "comm", ret, size);
+	_cleanup_(fd_closep) int pidfd = -1;
+	ssize_t n = peer_open_pidfd(socket, pid, &pidfd) == 0 ? proc_read(pid, "comm", ret, size) : -1;
 
-	if (n <= 0)
+	if (n <= 0 || pidfd_has_exited(pidfd))
 		string_copy(ret, size, "unknown");
 	else if (ret[n - 1] == '\n')
 		ret[n - 1] = '\0';
@@ -91,19 +109,38 @@ bool peer_map_has_root(const char *uid_map)
 	return false;
 }
 
-/*
- * 0, PEER_E_… or a negative errno. Where the first thread has exited and others live on, its cgroup of a v1 host is meaningless.
- */
-static int peer_find_cgroup(pid_t pid, int pidfd, const struct cgroups *cgroups, char *ret, size_t size)
+/* Its cgroup, if the kernel tells the id and that is known already; otherwise NULL. 0 or PEER_E_GONE. */
+static int peer_find_known_cgroup(int pidfd, struct cgroups *cgroups, struct cgroup **ret)
 {
-	char status[1024];
-	int r = cgroup_of_process(cgroups, pid, ret, size);
+	static bool is_missing;
+	struct pidfd_info_request info = { .mask = INFO_OF_CGROUP };
+
+	*ret = NULL;
+	/* Where the hierarchy is systemd's own of v1, the ids are of another file system. */
+	if (is_missing || *cgroups->controller)
+		return 0;
+	if (ioctl(pidfd, GET_PIDFD_INFO, &info) < 0) {
+		is_missing = errno != ESRCH;
+		return is_missing ? 0 : PEER_E_GONE;
+	}
+	if (info.mask & INFO_OF_CGROUP)
+		*ret = cgroup_known(cgroups, info.cgroup_id);
+	return 0;
+}
+
+/* 0, PEER_E_… or a negative errno. Where the first thread has exited and others live on, its cgroup of a v1 host is meaningless. */
+static int peer_read_cgroup(pid_t pid, int pidfd, struct cgroups *cgroups, struct cgroup **ret)
+{
+	char status[1024], path[PATH_MAX];
+	int r = cgroup_of_process(cgroups, pid, path, sizeof(path));
 
 	if (r == 0 && *cgroups->controller) {
 		r = (int)MIN(proc_read(pid, "status", status, sizeof(status)), 0);
 		if (r == 0 && strstr(status, "\nState:\tZ"))
 			return PEER_E_GONE;
 	}
+	if (r == 0)
+		r = cgroup_get(cgroups, path, ret);
 	if (r == -ENODATA)
 		return PEER_E_NOWHERE;
 	/* The file is missing although the process lives: /proc hides it from the daemon. */
@@ -119,53 +156,44 @@ bool peer_can_be_looked_up(void)
 	return readlink("/proc/self", pid, sizeof(pid) - 1) > 0 && strtol(pid, NULL, 10) == getpid();
 }
 
-static int peer_get_credentials(int socket, struct peer *ret)
+int peer_identify_admin(int socket, struct peer *ret)
 {
 	struct ucred credentials;
 	socklen_t size = sizeof(credentials);
 
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
 		return -errno;
-	*ret = (struct peer){ .pid = credentials.pid, .uid = credentials.uid };
+	*ret = (struct peer){ .pid = credentials.pid, .uid = credentials.uid, .may_be_root = true };
 	return 0;
 }
 
-int peer_identify_admin(int socket, struct peer *ret)
-{
-	int r = peer_get_credentials(socket, ret);
-
-	if (r == 0)
-		peer_comm(ret->pid, ret->comm, sizeof(ret->comm));
-	return r;
-}
-
-int peer_identify(int socket, const struct cgroups *cgroups, bool ask_for_root, struct peer *ret)
+int peer_identify(int socket, struct cgroups *cgroups, bool ask_for_root, struct peer *ret)
 {
 	_cleanup_(fd_closep) int pidfd = -1;
-	struct peer peer = { 0 };
+	struct peer peer;
 	char uid_map[UID_MAP_BYTES];
 	ssize_t n;
 	int r;
 
-	r = peer_get_credentials(socket, &peer);
+	r = peer_identify_admin(socket, &peer);
 	if (r < 0)
 		return r;
 	/* 0: a process outside of the daemon's pid namespace. */
 	if (peer.pid <= 0)
 		return PEER_E_HIDDEN;
 	r = peer_open_pidfd(socket, peer.pid, &pidfd);
+	if (r == 0)
+		r = peer_find_known_cgroup(pidfd, cgroups, &peer.cgroup);
 	if (r != 0)
 		return r;
-	if (pidfd_has_exited(pidfd))
-		return PEER_E_GONE;
-
-	r = peer_find_cgroup(peer.pid, pidfd, cgroups, peer.cgroup, sizeof(peer.cgroup));
+	if (!peer.cgroup)
+		r = peer_read_cgroup(peer.pid, pidfd, cgroups, &peer.cgroup);
 	if (r != 0)
 		return r;
-	peer_comm(peer.pid, peer.comm, sizeof(peer.comm));
 	/* Anybody can read the map, but not compare user namespaces. A map that cannot be read counts as the host's. */
 	n = ask_for_root ? proc_read(peer.pid, "uid_map", uid_map, sizeof(uid_map)) : -1;
-	peer.may_be_root = n < 0 || (size_t)n == sizeof(uid_map) - 1 || peer_map_has_root(uid_map);
+	if (n >= 0 && (size_t)n < sizeof(uid_map) - UID_MAP_LINE)
+		peer.may_be_root = peer_map_has_root(uid_map);
 	if (pidfd_has_exited(pidfd))
 		return PEER_E_GONE;
 	*ret = peer;

@@ -3,7 +3,6 @@
 
 /* The process at the other end of a connection. */
 
-#include <limits.h>
 #include <sys/types.h>
 
 #include "daemon/identity/cgroup.h"
@@ -12,8 +11,8 @@ struct peer {
 	pid_t pid; /* for logs only, since it may be reused */
 	uid_t uid; /* effective, at connect() */
 	bool may_be_root; /* its user namespace contains uid 0 of the host, so it or its children may become root; or that was not asked for */
-	char comm[16];
-	char cgroup[PATH_MAX];
+	struct cgroup *cgroup; /* NULL: an admin's */
+	char comm[16];	       /* "": not read yet */
 };
 
 enum {
@@ -26,7 +25,7 @@ enum {
  * 0, one of the above, or a negative errno (-EMFILE, -ENFILE, -ENOMEM: try again later). `ret` is untouched unless 0.
  * `ask_for_root`: fill `may_be_root`, which costs a file of /proc.
  */
-int peer_identify(int socket, const struct cgroups *, bool ask_for_root, struct peer *ret);
+int peer_identify(int socket, struct cgroups *, bool ask_for_root, struct peer *ret);
 /* An admin needs no tenant, and is served even if /proc hides it: it may want to find out why. 0 or a negative errno. */
 int peer_identify_admin(int socket, struct peer *ret);
 
@@ -36,5 +35,5 @@ bool peer_can_be_looked_up(void);
 /* Whether the text of a uid_map maps uid 0 of the reader's user namespace, or may do so later. */
 bool peer_map_has_root(const char *uid_map);
 
-/* The name of the command; "unknown": it can't be read. */
-void peer_comm(pid_t pid, char *ret, size_t size);
+/* The name of the command at the other end of the socket; "unknown": it can't be read, or the process has exited. */
+void peer_comm(int socket, pid_t pid, char *ret, size_t size);

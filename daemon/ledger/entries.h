@@ -17,9 +17,10 @@ enum entry_kind {
 	ENTRY_GRANT,	  /* number */
 	ENTRY_REFERENCE,  /* stream, grant */
 	ENTRY_CLIENT,	  /* number */
-	ENTRY_LEASE,	  /* holder, grant */
+	ENTRY_LEASE,	  /* holder, grant; of older daemons */
 	ENTRY_SHARE,	  /* client, stream: it has the file */
 	ENTRY_ASKED,	  /* stream, grant: the kernel was asked for the reference and has not answered */
+	ENTRY_LEASES,	  /* client, stream: a bit for each index on the stream */
 };
 
 /* The path follows. */
@@ -56,12 +57,12 @@ struct entry_client {
 	int32_t pid;
 	uint32_t uid;
 	uint32_t real_uid;
-	uint64_t holder; /* of its leases */
-	uint64_t bundle; /* the holder of the leases of its bundle; 0: none */
+	uint64_t holder; /* of older daemons: of its leases */
+	uint64_t bundle; /* … and of leases that are this client's, too; 0: none */
 	uint16_t greeted;
 	uint16_t watching;
 	uint32_t may_be_root;
-	char comm[16];
+	uint64_t zero[2]; /* earlier daemons wrote its command's name */
 };
 
 struct entry_lease {

@@ -18,7 +18,10 @@
  * takes either, since the thing was just changing from one state to the other, and nobody was told of it.
  */
 
-enum { UNIT = sizeof(uint64_t) /* of places: a slot begins at a multiple of it */ };
+enum {
+	UNIT = sizeof(uint64_t), /* of places: a slot begins at a multiple of it */
+	MARKS_MIN = 4,		 /* words */
+};
 
 static const char magic[8] = "userevdL";
 
@@ -239,6 +242,54 @@ void ledger_enter_text(struct ledger *ledger, uint32_t *place, uint16_t kind, ui
 		ledger_write(ledger, place, entry, data, size, text);
 }
 
+void ledger_become(struct ledger *ledger, uint32_t place, uint16_t kind, uint64_t word)
+{
+	struct ledger_entry *entry;
+
+	if (!ledger || ledger->failed < 0)
+		return;
+	entry = entry_at(ledger, place);
+	memcpy(entry + 1, &word, sizeof(word));
+	entry_set_kind(entry, kind);
+}
+
+/* Room for bits: four words at first, then twice as many. */
+static void marks_grow(struct ledger *ledger, uint32_t *place, struct ledger_entry entry, uint32_t word)
+{
+	static uint64_t words[LEDGER_DATA_MAX / sizeof(uint64_t)];
+	const struct ledger_entry *before = *place != 0 ? entry_at(ledger, *place) : &entry;
+	size_t n = MARKS_MIN;
+
+	while (n <= word)
+		n *= 2;
+	if (n > ARRAY_SIZE(words)) {
+		ledger->failed = -EFBIG;
+		return;
+	}
+	memset(words, 0, n * sizeof(words[0]));
+	if (before != &entry)
+		memcpy(words, before + 1, before->data_size);
+	entry.data_size = (uint32_t)(n * sizeof(words[0]));
+	ledger_write(ledger, place, entry, words, entry.data_size, "");
+}
+
+void ledger_mark(struct ledger *ledger, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, uint32_t bit, bool on)
+{
+	const uint32_t word = bit / 64;
+	uint64_t *words;
+
+	if (!ledger || ledger->failed < 0)
+		return;
+	if (*place == 0 || word >= entry_at(ledger, *place)->data_size / sizeof(uint64_t))
+		marks_grow(ledger, place, (struct ledger_entry){ .kind = kind, .a = a, .b = b }, word);
+	if (ledger->failed < 0)
+		return;
+	words = (uint64_t *)(entry_at(ledger, *place) + 1);
+	/* At once: the daemon may be killed between two instructions. */
+	__atomic_store_n(&words[word], (words[word] & ~(UINT64_C(1) << bit % 64)) | (uint64_t)on << bit % 64,
+			 __ATOMIC_RELAXED);
+}
+
 void ledger_strike(struct ledger *ledger, uint32_t *place)
 {
 	if (ledger && *place != 0 && ledger->failed == 0)
@@ -407,6 +458,16 @@ const struct ledger_entry *ledger_next(const struct ledger_image *image, uint16_
 	size_t i = after ? image_search(image, after) + 1 : image_search(image, &first);
 
 	return i < image->n && image->entries[i]->kind == kind ? image->entries[i] : NULL;
+}
+
+bool ledger_is_marked(const struct ledger_entry *entry, uint32_t bit)
+{
+	uint64_t word;
+
+	if (bit / 64 >= entry->data_size / sizeof(word))
+		return false;
+	memcpy(&word, (const uint64_t *)(entry + 1) + bit / 64, sizeof(word));
+	return word >> bit % 64 & 1;
 }
 
 void ledger_get(const struct ledger_entry *entry, void *ret, size_t size)

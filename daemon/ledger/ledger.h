@@ -69,6 +69,10 @@ void ledger_enter(struct ledger *, uint32_t *place, uint16_t kind, uint64_t a, u
 /* With a text behind the data. */
 void ledger_enter_text(struct ledger *, uint32_t *place, uint16_t kind, uint64_t a, const void *data, size_t size,
 		       const char *text);
+/* The entry is of that kind from now on, and its data are this word, as they were zeros before. */
+void ledger_become(struct ledger *, uint32_t place, uint16_t kind, uint64_t word);
+/* Sets or clears a bit of the data, which is zeros before the first, and grows. */
+void ledger_mark(struct ledger *, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, uint32_t bit, bool on);
 void ledger_strike(struct ledger *, uint32_t *place);
 
 /* The entries of another daemon's ledger, in the order of their kinds and numbers; of each thing there is one. */
@@ -88,5 +92,6 @@ void ledger_image_deinit(struct ledger_image *);
 const struct ledger_entry *ledger_find(const struct ledger_image *, uint16_t kind, uint64_t a, uint64_t b);
 /* The first of a kind after that one; NULL: the first of all, or none is left. */
 const struct ledger_entry *ledger_next(const struct ledger_image *, uint16_t kind, const struct ledger_entry *after);
+bool ledger_is_marked(const struct ledger_entry *, uint32_t bit);
 /* A copy of its data's beginning, and zeros behind that. */
 void ledger_get(const struct ledger_entry *, void *ret, size_t size);

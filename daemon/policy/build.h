@@ -5,11 +5,9 @@
 
 #include "daemon/policy/policy.h"
 
-struct section;
-
 struct policy *policy_new(void);
-/* load.c. Changes the text of the file, which has a NUL behind it. 0 or -ENOMEM; errors in it become problems. */
-int policy_load_text(struct policy *, const char *name, char *text, size_t length, struct problems *);
+/* load.c. Changes the text of the file. 0 or -ENOMEM; errors in it become problems. */
+int policy_load_text(struct policy *, const char *name, char *text, struct problems *);
 /* A copy of the file's name that lives as long as the policy; NULL: no memory. */
 const char *policy_add_file(struct policy *, const char *path);
 /* The section of this name: "Daemon", "Event NAME" or a pattern. 0, POLICY_E_WRONG with a problem, or -ENOMEM. */

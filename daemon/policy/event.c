@@ -56,58 +56,15 @@ static const struct policy_glob *verdict_find_glob(const struct policy_value *li
 	return NULL;
 }
 
-struct membership {
-	const struct pattern *pattern;
-	bool found;
-};
-
-static bool membership_at_level(void *data, const char *path)
+/* By DenyEvents= of any level. */
+static int verdict_deny(const struct policy_rules *rules, const char *name, struct policy_verdict *ret,
+			struct text *why)
 {
-	struct membership *membership = data;
-
-	membership->found = pattern_matches(membership->pattern, path, path_depth(path));
-	return membership->found;
-}
-
-bool policy_owner_has(const struct policy_owner *owner, const char *path)
-{
-	struct membership membership = { owner->pattern, false };
-
-	if (path[0] == '/')
-		policy_walk(path, membership_at_level, &membership);
-	return membership.found;
-}
-
-static bool patterns_match(const struct policy_value *patterns, const char *path)
-{
-	for (size_t i = 0; path[0] == '/' && i < patterns->n_globs; i++)
-		if (pattern_matches(&patterns->globs[i].pattern, path, path_depth(path)))
-			return true;
-	return false;
-}
-
-int policy_may_register(const struct policy_rules *rules, const char *asked, size_t length, unsigned flags,
-			struct policy_verdict *ret, struct text *why)
-{
-	static const struct {
-		unsigned flag;
-		enum policy_key key;
-	} allowing[] = {
-		{ REGISTER_PERSIST, POLICY_ALLOW_PERSIST },
-		{ REGISTER_MULTI_FORMAT, POLICY_ALLOW_MULTI_FORMAT },
-	};
-	const struct policy_value *allow = rules->value[POLICY_ALLOW_EVENTS];
-	const struct policy_glob *glob = NULL;
-	struct policy_owner owner = { 0 };
-	struct policy_event event;
-	char name[DESCRIPTION_NAME_MAX + 1];
-
-	string_copy(name, MIN(sizeof(name), length + 1), asked);
 	for (size_t i = 0; i < rules->n_denials; i++) {
+		const struct policy_glob *glob = verdict_find_glob(rules->denials[i], name, true);
 		char buffer[TEXT_EXCERPT_MAX * 4 + 32];
 		struct text before = text_make(buffer, sizeof(buffer));
 
-		glob = verdict_find_glob(rules->denials[i], name, true);
 		if (!glob)
 			continue;
 		*ret = (struct policy_verdict){ POLICY_DENY_EVENTS, rules->denials[i], glob };
@@ -116,22 +73,40 @@ int policy_may_register(const struct policy_rules *rules, const char *asked, siz
 		text_printf(&before, " denies");
 		return verdict_refuse(why, buffer, name, "", &glob->origin);
 	}
-	/* The sentence does not name the owner: the cgroups of other tenants are not this tenant's business. */
-	for (size_t at = 0; !glob && policy_next_owner(rules->policy, &at, &owner);)
-		glob = verdict_find_glob(owner.names, name, true);
-	*ret = (struct policy_verdict){ POLICY_OWN_NAMES, owner.names, glob };
-	if (glob && !policy_owner_has(&owner, rules->path))
-		return verdict_refuse(why, "the policy keeps the name", name, " for others", &glob->origin);
-	/* An owned name is the better explanation where all names are allowed. */
-	if (!glob || !allow->is_default)
-		*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, verdict_find_glob(allow, name, false) };
-	if (!ret->glob && !allow->is_default)
-		return verdict_refuse(why, "nothing in AllowEvents= matches", name, "", &allow->origin);
-	if (policy_find_event(rules->policy, name, strlen(name), &event) && !event.tenants->is_default &&
-	    !patterns_match(event.tenants, rules->path)) {
-		*ret = (struct policy_verdict){ POLICY_TENANTS, event.tenants, NULL };
-		return verdict_refuse(why, "the policy keeps the event", name, " for others", &event.tenants->origin);
-	}
+	return 0;
+}
+
+/* A declared event that is for certain cgroups alone, by Tenants=. */
+static int verdict_keep(const struct policy_rules *rules, const char *name, struct policy_verdict *ret,
+			struct text *why)
+{
+	const struct section *event;
+	const struct policy_value *tenants;
+
+	if (rules->policy->events.n == 0)
+		return 0;
+	event = policy_find_event(rules->policy, name, strlen(name));
+	tenants = event ? policy_section_value(event, POLICY_TENANTS) : NULL;
+	if (!tenants || tenants->is_default)
+		return 0;
+	for (size_t i = 0; rules->path[0] == '/' && i < tenants->n_globs; i++)
+		if (pattern_matches(&tenants->globs[i].pattern, rules->path, path_depth(rules->path)))
+			return 0;
+	*ret = (struct policy_verdict){ POLICY_TENANTS, tenants, NULL };
+	return verdict_refuse(why, "the policy keeps the event", name, " for others", &tenants->origin);
+}
+
+static int verdict_allow_flags(const struct policy_rules *rules, unsigned flags, struct policy_verdict *ret,
+			       struct text *why)
+{
+	static const struct {
+		unsigned flag;
+		enum policy_key key;
+	} allowing[] = {
+		{ REGISTER_PERSIST, POLICY_ALLOW_PERSIST },
+		{ REGISTER_MULTI_FORMAT, POLICY_ALLOW_MULTI_FORMAT },
+	};
+
 	for (size_t i = 0; i < ARRAY_SIZE(allowing); i++) {
 		const struct policy_value *value = rules->value[allowing[i].key];
 
@@ -144,6 +119,37 @@ int policy_may_register(const struct policy_rules *rules, const char *asked, siz
 		return REFUSAL_NOT_PERMITTED;
 	}
 	return 0;
+}
+
+int policy_may_register(const struct policy_rules *rules, const char *asked, size_t length, unsigned flags,
+			struct policy_verdict *ret, struct text *why)
+{
+	const struct policy_value *allow = rules->value[POLICY_ALLOW_EVENTS], *names = NULL;
+	const struct sections *owners = &rules->policy->owners;
+	const struct policy_glob *glob = NULL;
+	char name[DESCRIPTION_NAME_MAX + 1];
+	size_t i;
+	int r;
+
+	string_copy(name, MIN(sizeof(name), length + 1), asked);
+	r = verdict_deny(rules, name, ret, why);
+	if (r != 0)
+		return r;
+	for (i = 0; !glob && i < owners->n; i++) {
+		names = &owners->at[i]->values[POLICY_OWN_NAMES];
+		glob = verdict_find_glob(names, name, true);
+	}
+	*ret = (struct policy_verdict){ POLICY_OWN_NAMES, names, glob };
+	/* The sentence does not name the owner: the cgroups of other tenants are not this tenant's business. */
+	if (glob && !policy_section_has(owners->at[i - 1], rules->path))
+		return verdict_refuse(why, "the policy keeps the name", name, " for others", &glob->origin);
+	/* An owned name is the better explanation where all names are allowed. */
+	if (!glob || !allow->is_default)
+		*ret = (struct policy_verdict){ POLICY_ALLOW_EVENTS, allow, verdict_find_glob(allow, name, false) };
+	if (!ret->glob && !allow->is_default)
+		return verdict_refuse(why, "nothing in AllowEvents= matches", name, "", &allow->origin);
+	r = verdict_keep(rules, name, ret, why);
+	return r == 0 ? verdict_allow_flags(rules, flags, ret, why) : r;
 }
 
 int policy_admit(const struct policy_rules *rules, const char *asked, size_t length, unsigned flags,

@@ -4,26 +4,18 @@
 
 #define BLANKS " \t\r"
 
-struct policy_reader policy_reader_make(char *text, size_t length)
+struct policy_reader policy_reader_make(char *text)
 {
-	size_t mark = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+	static const char mark[] = "\xef\xbb\xbf";
 
-	return (struct policy_reader){ .at = text + mark, .end = text + length };
+	return (struct policy_reader){ .at = strncmp(text, mark, strlen(mark)) == 0 ? text + strlen(mark) : text };
 }
 
 /* The next line, cut out of the text; NULL at the end. */
 static char *reader_next_line(struct policy_reader *reader)
 {
-	char *line = reader->at, *newline;
-
-	if (line == reader->end)
-		return NULL;
-	newline = memchr(line, '\n', (size_t)(reader->end - line));
-	reader->at = newline ? newline + 1 : reader->end;
-	if (newline)
-		*newline = '\0';
 	reader->number++;
-	return line;
+	return strsep(&reader->at, "\n");
 }
 
 static char *strip(char *text)

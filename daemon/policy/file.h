@@ -14,12 +14,11 @@ struct policy_line {
 };
 
 struct policy_reader {
-	char *at;
-	char *end;
+	char *at; /* NULL: at the end */
 	unsigned number;
 };
 
-/* The reader changes `text`; text[length] has to be its only NUL. */
-struct policy_reader policy_reader_make(char *text, size_t length);
+/* The reader changes the text. */
+struct policy_reader policy_reader_make(char *text);
 /* False: the end. The line's strings live as long as the text. */
 bool policy_reader_next(struct policy_reader *, struct policy_line *ret);

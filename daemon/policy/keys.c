@@ -32,11 +32,15 @@ struct key;
 struct key_type {
 	/* Fills the value, which has the key's default and its origin. 0; POLICY_E_WRONG with a sentence that says the right values; or -ENOMEM. */
 	int (*parse)(const struct key *, const char *text, struct policy_value *, struct text *why);
-	void (*put)(const struct key *, const struct policy_value *, struct text *);
-	bool has_infinity;
-	bool has_burst; /* N/BURST */
 	/* Of a list: it fills the value that there is so far, as it grows. Checks a new entry, and returns as `parse` does. */
 	int (*check)(const struct key *, struct policy_glob *, struct text *why);
+	bool is_number;
+	bool has_infinity;
+	bool has_burst; /* N/BURST */
+	/* The first `n_words` are the numbers from 0 on; then come as many other spellings of the same, again and again. */
+	uint32_t n_words;
+	const char *words[9];
+	const char *right; /* a sentence about them */
 };
 
 struct key {
@@ -44,30 +48,23 @@ struct key {
 	enum policy_reach reach;
 	const struct key_type *type;
 	uint32_t most;
-	const char *words[3];
 	struct policy_value value; /* the default */
 	const char *empty;	   /* how the default is shown; NULL: "-" */
 	enum policy_key of_daemon; /* of a limit: the key of [Daemon] that tenants without one go by */
 };
 
-static int type_parse_yes_no(const struct key *key _unused_, const char *text, struct policy_value *value,
-			     struct text *why)
+static int type_parse_word(const struct key *key, const char *text, struct policy_value *value, struct text *why)
 {
-	static const char *const words[] = { "no", "yes", "false", "true", "off", "on", "0", "1" };
+	const struct key_type *type = key->type;
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (strcasecmp(text, words[i]) == 0) {
-			value->number = i % 2;
+	for (uint32_t i = 0; type->words[i]; i++) {
+		if (strcasecmp(text, type->words[i]) == 0) {
+			value->number = i % type->n_words;
 			return 0;
 		}
 	}
-	text_printf(why, "give yes or no");
+	text_printf(why, "%s", type->right);
 	return POLICY_E_WRONG;
-}
-
-static void type_put_yes_no(const struct key *key _unused_, const struct policy_value *value, struct text *text)
-{
-	text_printf(text, "%s", value->number == POLICY_TENANT_UNSET ? "" : value->number ? "yes" : "no");
 }
 
 /* NULL, or the fault. */
@@ -126,33 +123,6 @@ static int type_parse_time(const struct key *key, const char *text, struct polic
 	return POLICY_E_WRONG;
 }
 
-static void type_put_number(const struct key *key, const struct policy_value *value, struct text *text)
-{
-	if (value->number == POLICY_INFINITY)
-		text_printf(text, "infinity");
-	else
-		text_printf(text, "%" PRIu32, value->number);
-	if (key->type->has_burst && value->burst != value->number)
-		text_printf(text, "/%" PRIu32, value->burst);
-}
-
-static int type_parse_word(const struct key *key, const char *text, struct policy_value *value, struct text *why)
-{
-	for (uint32_t i = 0; i < ARRAY_SIZE(key->words); i++) {
-		if (streq(text, key->words[i])) {
-			value->number = i;
-			return 0;
-		}
-	}
-	text_printf(why, "give %s, %s or %s", key->words[0], key->words[1], key->words[2]);
-	return POLICY_E_WRONG;
-}
-
-static void type_put_word(const struct key *key, const struct policy_value *value, struct text *text)
-{
-	text_printf(text, "%s", key->words[value->number]);
-}
-
 static int set_text(const char *text, struct policy_value *value)
 {
 	value->text = strdup(text);
@@ -191,12 +161,6 @@ static int type_parse_fields(const struct key *key _unused_, const char *text, s
 	if (description_parse(whole, (size_t)length, &description, why) != 0)
 		return POLICY_E_WRONG;
 	return set_text(text, value);
-}
-
-static void type_put_text(const struct key *key _unused_, const struct policy_value *value, struct text *text)
-{
-	if (value->text)
-		text_safe(text, value->text, strlen(value->text));
 }
 
 /* Other characters match no name of an event: "!http_*" would deny nothing. */
@@ -260,25 +224,35 @@ static int type_parse_list(const struct key *key, const char *text, struct polic
 	return r;
 }
 
-static void type_put_list(const struct key *key _unused_, const struct policy_value *value, struct text *text)
-{
-	for (size_t i = 0; i < value->n_globs; i++)
-		text_printf(text, "%s%s", i > 0 ? " " : "", value->globs[i].text);
-}
-
-static const struct key_type type_yes_no = { .parse = type_parse_yes_no, .put = type_put_yes_no };
-static const struct key_type type_number = { .parse = type_parse_number, .put = type_put_number };
-static const struct key_type type_limit = { .parse = type_parse_number, .put = type_put_number, .has_infinity = true };
-static const struct key_type type_rate = {
-	.parse = type_parse_number, .put = type_put_number, .has_infinity = true, .has_burst = true
+static const struct key_type type_yes_no = {
+	.parse = type_parse_word,
+	.n_words = 2,
+	.words = { "no", "yes", "false", "true", "off", "on", "0", "1" },
+	.right = "give yes or no",
 };
-static const struct key_type type_time = { .parse = type_parse_time, .put = type_put_number };
-static const struct key_type type_word = { .parse = type_parse_word, .put = type_put_word };
-static const struct key_type type_prefix = { .parse = type_parse_prefix, .put = type_put_text };
-static const struct key_type type_path = { .parse = type_parse_path, .put = type_put_text };
-static const struct key_type type_fields = { .parse = type_parse_fields, .put = type_put_text };
-static const struct key_type type_globs = { .parse = type_parse_list, .put = type_put_list, .check = check_event_glob };
-static const struct key_type type_patterns = { .parse = type_parse_list, .put = type_put_list, .check = check_pattern };
+static const struct key_type type_stream = {
+	.parse = type_parse_word,
+	.n_words = 3,
+	.words = { "auto", "shared", "client" },
+	.right = "give auto, shared or client",
+};
+static const struct key_type type_guard = {
+	.parse = type_parse_word,
+	.n_words = 3,
+	.words = { "require", "prefer", "off" },
+	.right = "give require, prefer or off",
+};
+static const struct key_type type_number = { .parse = type_parse_number, .is_number = true };
+static const struct key_type type_limit = { .parse = type_parse_number, .is_number = true, .has_infinity = true };
+static const struct key_type type_rate = {
+	.parse = type_parse_number, .is_number = true, .has_infinity = true, .has_burst = true
+};
+static const struct key_type type_time = { .parse = type_parse_time, .is_number = true };
+static const struct key_type type_prefix = { .parse = type_parse_prefix };
+static const struct key_type type_path = { .parse = type_parse_path };
+static const struct key_type type_fields = { .parse = type_parse_fields };
+static const struct key_type type_globs = { .parse = type_parse_list, .check = check_event_glob };
+static const struct key_type type_patterns = { .parse = type_parse_list, .check = check_pattern };
 
 #define NUMBER(default_number)                                                                                         \
 	{                                                                                                              \
@@ -308,8 +282,7 @@ static const struct key keys[POLICY_KEYS] = {
 	[POLICY_ALLOW_MULTI_FORMAT] = { "AllowMultiFormat", POLICY_OF_TENANT, &type_yes_no, .value = NUMBER(true) },
 	[POLICY_ALLOW_HOST_ROOT] = { "AllowHostRoot", POLICY_OF_TENANT, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_ALLOW_HOST_USERNS] = { "AllowHostUserns", POLICY_OF_TENANT, &type_yes_no, .value = NUMBER(false) },
-	[POLICY_STREAM] = { "Stream", POLICY_OF_TENANT, &type_word, .words = { "auto", "shared", "client" },
-			    .value = NUMBER(POLICY_STREAM_AUTO) },
+	[POLICY_STREAM] = { "Stream", POLICY_OF_TENANT, &type_stream, .value = NUMBER(POLICY_STREAM_AUTO) },
 	[POLICY_KEEP_FOR] = { "KeepFor", POLICY_OF_TENANT, &type_time, KEEP_MAX, .value = NOTHING },
 	[POLICY_DEFAULT_MAX_EVENTS] = { "DefaultMaxEvents", POLICY_OF_DAEMON, &type_limit, EVENTS_MAX,
 					.value = NUMBER(DEFAULT_MAX_EVENTS) },
@@ -324,8 +297,7 @@ static const struct key keys[POLICY_KEYS] = {
 	[POLICY_SET_KERNEL_MAXIMUM] = { "SetKernelMaximum", POLICY_OF_DAEMON, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_KERNEL_MARGIN] = { "KernelMargin", POLICY_OF_DAEMON, &type_number, EVENTS_MAX,
 				   .value = NUMBER(DEFAULT_KERNEL_MARGIN) },
-	[POLICY_GUARD] = { "Guard", POLICY_OF_DAEMON, &type_word, .words = { "require", "prefer", "off" },
-			   .value = NUMBER(POLICY_GUARD_PREFER) },
+	[POLICY_GUARD] = { "Guard", POLICY_OF_DAEMON, &type_guard, .value = NUMBER(POLICY_GUARD_PREFER) },
 	[POLICY_METRICS_SOCKET] = { "MetricsSocket", POLICY_OF_DAEMON, &type_path, PATH_BYTES_MAX, .value = NOTHING },
 	[POLICY_FIELDS] = { "Fields", POLICY_OF_EVENT, &type_fields, .value = NOTHING },
 	[POLICY_PERSIST] = { "Persist", POLICY_OF_EVENT, &type_yes_no, .value = NUMBER(false) },
@@ -372,6 +344,11 @@ enum policy_key policy_key_of_daemon(enum policy_key key)
 const struct policy_value *policy_key_default(enum policy_key key)
 {
 	return &keys[key].value;
+}
+
+const char *policy_key_word(enum policy_key key, const struct policy_value *value)
+{
+	return keys[key].type->words[value->number];
 }
 
 enum policy_key policy_key_find(const char *name)
@@ -429,9 +406,21 @@ void policy_value_deinit(struct policy_value *value)
 
 void policy_value_text(enum policy_key which, const struct policy_value *value, struct text *text)
 {
-	const struct key *key = &keys[which];
+	const struct key_type *type = keys[which].type;
+	const char *empty = keys[which].empty ? keys[which].empty : "-";
 
-	key->type->put(key, value, text);
+	if (type->is_number && value->number == POLICY_INFINITY)
+		text_printf(text, "infinity");
+	else if (type->is_number)
+		text_printf(text, "%" PRIu32, value->number);
+	else if (value->number < type->n_words)
+		text_printf(text, "%s", type->words[value->number]);
+	else if (value->text)
+		text_safe(text, value->text, strlen(value->text));
+	if (type->has_burst && value->burst != value->number)
+		text_printf(text, "/%" PRIu32, value->burst);
+	for (size_t i = 0; i < value->n_globs; i++)
+		text_printf(text, "%s%s", i > 0 ? " " : "", value->globs[i].text);
 	if (text->length == 0)
-		text_printf(text, "%s", key->empty ? key->empty : "-");
+		text_printf(text, "%s", empty);
 }

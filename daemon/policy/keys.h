@@ -100,6 +100,8 @@ enum policy_key policy_key_suggest(const char *name, enum policy_section);
 enum policy_key policy_key_of_daemon(enum policy_key);
 
 const struct policy_value *policy_key_default(enum policy_key);
+/* The value of a key whose values are words. */
+const char *policy_key_word(enum policy_key, const struct policy_value *);
 
 enum { POLICY_E_WRONG = 1 };
 

@@ -14,7 +14,6 @@
 #include "daemon/policy/build.h"
 #include "daemon/policy/file.h"
 #include "protocol/base/array.h"
-#include "protocol/base/number.h"
 #include "protocol/base/suggest.h"
 
 enum { FILE_BYTES_MAX = 1 << 20 }; /* twenty times 500 sections */
@@ -81,10 +80,14 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(base_name(*(char *const *)a), base_name(*(char *const *)b));
 }
 
-/* Above 0: the file has content; 0: it is a mask; or a negative errno. */
-static int policy_file_open(const char *path, int *ret)
+/* The whole file, and a NUL. NULL: it is a mask. 0 or a negative errno. */
+static int policy_file_read(const char *path, char **ret, size_t *ret_length)
 {
+	_cleanup_(freep) char *text = NULL;
+	_cleanup_(fd_closep) int fd = -1;
 	struct stat status;
+	size_t length = 0;
+	ssize_t n;
 
 	if (stat(path, &status) < 0)
 		return -errno;
@@ -93,19 +96,10 @@ static int policy_file_open(const char *path, int *ret)
 		return 0;
 	if (!S_ISREG(status.st_mode))
 		return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
-	*ret = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return *ret < 0 ? -errno : 1;
-}
-
-/* The whole file, and a NUL. */
-static int policy_file_read(int fd, char **ret, size_t *ret_length)
-{
-	_cleanup_(freep) char *text = malloc(FILE_BYTES_MAX + 2);
-	size_t length = 0;
-	ssize_t n;
-
-	if (!text)
-		return -ENOMEM;
+	text = malloc(FILE_BYTES_MAX + 2);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (!text || fd < 0)
+		return text ? -errno : -ENOMEM;
 	while (length <= FILE_BYTES_MAX && (n = read(fd, text + length, FILE_BYTES_MAX + 1 - length)) != 0) {
 		if (n < 0)
 			return -errno;
@@ -145,22 +139,15 @@ static int begin_section(struct policy *policy, const char *name, struct place p
 	return MIN(r, 0);
 }
 
-int policy_load_text(struct policy *policy, const char *name, char *text, size_t length, struct problems *problems)
+int policy_load_text(struct policy *policy, const char *name, char *text, struct problems *problems)
 {
 	struct place place = { .file = policy_add_file(policy, name) };
-	struct policy_reader reader = policy_reader_make(text, length);
-	const char *nul = memchr(text, '\0', length);
+	struct policy_reader reader = policy_reader_make(text);
 	struct section *section = NULL;
 	struct policy_line line;
 	bool begun = false;
-	int r = 0;
+	int r = place.file ? 0 : -ENOMEM;
 
-	if (!place.file)
-		return -ENOMEM;
-	if (nul) {
-		problems_add(problems, PROBLEM_ERROR, place, "is no text: byte %zu is zero", (size_t)(nul - text) + 1);
-		return 0;
-	}
 	while (r == 0 && policy_reader_next(&reader, &line)) {
 		place = (struct place){ .file = place.file, .line = line.number };
 		if (line.kind == LINE_WRONG) {
@@ -182,13 +169,9 @@ int policy_load_text(struct policy *policy, const char *name, char *text, size_t
 	return r;
 }
 
-/*
- * --- a copy ---
- *
- * "userevd-policy 1", then for each file its length and name on a line of their own, its bytes, and a newline.
- */
+/* --- a copy: these bytes, then the name and the text of each file, each with its NUL --- */
 
-static const char copy_magic[] = "userevd-policy 1\n";
+static const char copy_magic[] = "userevd-policy 2";
 
 void policy_copy_deinit(struct policy_copy *copy)
 {
@@ -196,116 +179,83 @@ void policy_copy_deinit(struct policy_copy *copy)
 	*copy = (struct policy_copy){ 0 };
 }
 
-/* A name with a newline in it would be two lines: the copy has another name for such a file. */
-static void copy_put_file(FILE *copy, const char *path, const char *text, size_t length)
-{
-	fprintf(copy, "%zu %s\n", length, strchr(path, '\n') ? "a file" : path);
-	fwrite(text, 1, length, copy);
-	putc('\n', copy);
-}
-
-/* The next file of a copy, cut out of it; false where the copy is damaged. */
-static bool copy_next(char **at, const char *end, char **ret_name, char **ret_text, size_t *ret_length)
-{
-	char *newline = memchr(*at, '\n', (size_t)(end - *at)), *name;
-	uint64_t length;
-
-	if (!newline)
-		return false;
-	*newline = '\0';
-	name = strchr(*at, ' ');
-	*ret_text = newline + 1;
-	if (!name || number_parse(*at, (size_t)(name - *at), (uint64_t)(end - *ret_text), &length) != NUMBER_GOOD ||
-	    *ret_text + length == end || (*ret_text)[length] != '\n')
-		return false;
-	*ret_length = length;
-	(*ret_text)[*ret_length] = '\0';
-	*ret_name = name + 1;
-	*at = *ret_text + *ret_length + 1;
-	return true;
-}
-
 static int copy_read(struct policy *policy, char *bytes, size_t size, struct problems *problems)
 {
-	char *at = bytes + strlen(copy_magic), *name, *text;
-	size_t length;
 	int r = 0;
 
-	if (size < strlen(copy_magic) || memcmp(bytes, copy_magic, strlen(copy_magic)) != 0)
+	if (size < sizeof(copy_magic) || memcmp(bytes, copy_magic, sizeof(copy_magic)) != 0 || bytes[size - 1])
 		return POLICY_E_WRONG;
-	while (r == 0 && at < bytes + size)
-		r = copy_next(&at, bytes + size, &name, &text, &length)
-			    ? policy_load_text(policy, name, text, length, problems)
-			    : POLICY_E_WRONG;
+	for (char *name = bytes + sizeof(copy_magic), *text, *next; r == 0 && name < bytes + size; name = next) {
+		text = name + strlen(name) + 1;
+		if (text == bytes + size)
+			return POLICY_E_WRONG;
+		next = text + strlen(text) + 1;
+		r = policy_load_text(policy, name, text, problems);
+	}
 	return r;
-}
-
-/* Files with an error are not used at all. */
-static int load_finish(int r, struct policy **policy, struct problems *problems, struct policy **ret)
-{
-	if (r == 0)
-		policy_check_sections(*policy, problems);
-	if (r < 0 || problems->failed)
-		return -ENOMEM;
-	if (r > 0 || problems->errors > 0)
-		return POLICY_E_WRONG;
-	*ret = steal_pointer(*policy);
-	return 0;
 }
 
 int policy_load_copy(const struct policy_copy *copy, struct problems *problems, struct policy **ret)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = policy_new();
 	_cleanup_(freep) char *bytes = malloc(copy->size + 1);
+	int r;
 
 	if (!policy || !bytes)
 		return -ENOMEM;
 	memcpy(bytes, copy->bytes, copy->size);
-	return load_finish(copy_read(policy, bytes, copy->size, problems), &policy, problems, ret);
+	r = copy_read(policy, bytes, copy->size, problems);
+	if (r == 0)
+		policy_check_sections(policy, problems);
+	if (r < 0 || problems->failed)
+		return -ENOMEM;
+	/* Files with an error are not used at all. */
+	if (r > 0 || problems->errors > 0)
+		return POLICY_E_WRONG;
+	*ret = steal_pointer(policy);
+	return 0;
 }
 
-/* --- files --- */
-
-/* 0 or -ENOMEM. */
-static int read_file(struct policy *policy, const char *path, struct problems *problems, FILE *copy)
+static int copy_put_file(FILE *copy, const char *path, struct problems *problems)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *text = NULL;
 	size_t length = 0;
-	int r = policy_file_open(path, &fd);
+	int r = policy_file_read(path, &text, &length);
 
-	if (r == 0)
-		return 0;
-	if (r > 0)
-		r = policy_file_read(fd, &text, &length);
-	if (!text)
+	if (r < 0)
 		return cannot_read(path, -r, problems);
-	if (copy)
-		copy_put_file(copy, path, text, length);
-	return policy_load_text(policy, path, text, length, problems);
+	if (text && strlen(text) < length)
+		problems_add(problems, PROBLEM_ERROR, (struct place){ .file = path }, "is no text: byte %zu is zero",
+			     strlen(text) + 1);
+	else if (text)
+		fprintf(copy, "%s%c%s%c", path, '\0', text, '\0');
+	return 0;
 }
 
+/* Each policy is made from a copy. */
 static int load_files(char *const *files, size_t n, struct problems *problems, struct policy_copy *ret_copy,
 		      struct policy **ret)
 {
-	_cleanup_(policy_unrefp) struct policy *policy = policy_new();
-	FILE *copy = ret_copy ? open_memstream(&ret_copy->bytes, &ret_copy->size) : NULL;
-	int r = policy && (copy || !ret_copy) ? 0 : -ENOMEM;
+	FILE *copy = open_memstream(&ret_copy->bytes, &ret_copy->size);
+	int r = 0;
 
-	if (copy)
-		fputs(copy_magic, copy);
+	if (!copy)
+		return -ENOMEM;
+	fwrite(copy_magic, sizeof(copy_magic), 1, copy);
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = read_file(policy, files[i], problems, copy);
-	if (copy && ferror(copy))
+		r = copy_put_file(copy, files[i], problems);
+	if (ferror(copy))
 		r = -ENOMEM;
-	if (copy && fclose(copy) != 0)
-		r = -ENOMEM;
-	return load_finish(r, &policy, problems, ret);
+	if (fclose(copy) != 0 || r < 0)
+		return -ENOMEM;
+	return policy_load_copy(ret_copy, problems, ret);
 }
 
 int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret)
 {
-	return load_files(files, n, problems, NULL, ret);
+	_cleanup_(policy_copy_deinit) struct policy_copy copy = { 0 };
+
+	return load_files(files, n, problems, &copy, ret);
 }
 
 static int list_directories(const char *directories, const char *root, struct names *names, struct problems *problems)
@@ -342,5 +292,7 @@ int policy_load_copying(const char *directories, const char *root, struct proble
 
 int policy_load(const char *directories, const char *root, struct problems *problems, struct policy **ret)
 {
-	return policy_load_copying(directories, root, problems, NULL, ret);
+	_cleanup_(policy_copy_deinit) struct policy_copy copy = { 0 };
+
+	return policy_load_copying(directories, root, problems, &copy, ret);
 }

@@ -20,29 +20,6 @@
 
 enum { OWNED_MAX = 1000 }; /* globs of OwnNames=, of which half a million pairs are compared in a tenth of a second */
 
-struct section {
-	struct pattern pattern; /* of cgroups; no text in other sections */
-	char *name;
-	struct policy_origin origin;		 /* where it began first */
-	struct policy_value values[POLICY_KEYS]; /* an origin without a file: the section does not have the key */
-};
-
-struct pointers {
-	void **at;
-	size_t n;
-};
-
-struct policy {
-	unsigned references;
-	unsigned order; /* assignments so far */
-	struct section daemon;
-	struct pointers sections; /* of cgroups, sorted by name */
-	struct pointers borders;  /* those of them with Tenant= */
-	struct pointers owners;	  /* those with OwnNames= */
-	struct pointers events;	  /* sections, sorted by name */
-	struct pointers files;	  /* names */
-};
-
 static bool section_has(const struct section *section, enum policy_key key)
 {
 	return section->values[key].origin.file;
@@ -56,12 +33,17 @@ static void section_deinit(struct section *section)
 	free(section->name);
 }
 
-static void sections_free(struct pointers *sections)
+static struct section *section_free(struct section *section)
 {
-	for (size_t i = 0; i < sections->n; i++) {
-		section_deinit(sections->at[i]);
-		free(sections->at[i]);
-	}
+	section_deinit(section);
+	free(section);
+	return NULL;
+}
+
+static void sections_free(struct sections *sections)
+{
+	for (size_t i = 0; i < sections->n; i++)
+		section_free(sections->at[i]);
 	free(sections->at);
 }
 
@@ -88,57 +70,42 @@ struct policy *policy_unref(struct policy *policy)
 		return NULL;
 	sections_free(&policy->sections);
 	sections_free(&policy->events);
-	for (size_t i = 0; i < policy->files.n; i++)
-		free(policy->files.at[i]);
+	for (size_t i = 0; i < policy->n_files; i++)
+		free(policy->files[i]);
 	section_deinit(&policy->daemon);
 	free(policy->borders.at);
 	free(policy->owners.at);
-	free(policy->files.at);
+	free(policy->files);
 	free(policy);
 	return NULL;
 }
 
-size_t policy_count_files(const struct policy *policy)
+static int sections_insert(struct sections *sections, size_t at, struct section *section)
 {
-	return policy->files.n;
-}
-
-size_t policy_count_sections(const struct policy *policy)
-{
-	return policy->sections.n;
-}
-
-size_t policy_count_events(const struct policy *policy)
-{
-	return policy->events.n;
-}
-
-static int pointers_insert(struct pointers *pointers, size_t at, void *pointer)
-{
-	void **grown = array_grow(pointers->at, pointers->n, sizeof(*grown));
+	struct section **grown = array_grow(sections->at, sections->n, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
-	memmove(grown + at + 1, grown + at, (pointers->n - at) * sizeof(*grown));
-	grown[at] = pointer;
-	pointers->at = grown;
-	pointers->n++;
+	memmove(grown + at + 1, grown + at, (sections->n - at) * sizeof(*grown));
+	grown[at] = section;
+	sections->at = grown;
+	sections->n++;
 	return 0;
 }
 
 const char *policy_add_file(struct policy *policy, const char *path)
 {
-	char *copy = strdup(path);
+	char **files = array_grow(policy->files, policy->n_files, sizeof(*files));
 
-	if (!copy || pointers_insert(&policy->files, policy->files.n, copy) < 0) {
-		free(copy);
+	if (!files)
 		return NULL;
-	}
-	return copy;
+	policy->files = files;
+	files[policy->n_files] = strdup(path);
+	return files[policy->n_files] ? files[policy->n_files++] : NULL;
 }
 
 /* The index of the section of this name, or of the place where it belongs. */
-static size_t sections_find(const struct pointers *sections, const char *name, struct section **ret)
+static size_t sections_find(const struct sections *sections, const char *name, struct section **ret)
 {
 	size_t first = 0, end = sections->n;
 
@@ -158,53 +125,60 @@ static size_t sections_find(const struct pointers *sections, const char *name, s
 	return *ret ? end : first;
 }
 
+/* A new section of cgroups, or of an event. 0, POLICY_E_WRONG with a sentence, or -ENOMEM. */
+static int section_new(const char *name, struct place place, struct section **ret, struct text *why)
+{
+	const char *event = policy_event_name(name);
+	struct section *section;
+	int r = 0;
+
+	if (event && !description_is_name(event, strlen(event))) {
+		text_printf(why, "no event has such a name; give letters, digits and _");
+		return POLICY_E_WRONG;
+	}
+	section = calloc(1, sizeof(*section));
+	if (!section)
+		return -ENOMEM;
+	if (!event)
+		r = pattern_parse(name, &section->pattern, why);
+	section->name = strdup(name);
+	section->origin = (struct policy_origin){ .section = section->name, .file = place.file, .line = place.line };
+	if (r == 0 && !section->name)
+		r = -ENOMEM;
+	if (r == 0)
+		*ret = section;
+	else
+		section_free(section);
+	return r;
+}
+
 int policy_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
 		   struct section **ret)
 {
-	enum policy_section kind = policy_section_kind(name);
 	const char *event = policy_event_name(name);
-	struct pointers *sections = event ? &policy->events : &policy->sections;
+	struct sections *sections = event ? &policy->events : &policy->sections;
 	char plain[sizeof("Event ") + DESCRIPTION_NAME_MAX], buffer[256];
 	struct text why = text_make(buffer, sizeof(buffer));
-	struct pattern pattern = { 0 };
-	struct section *section;
 	size_t at;
-	int r = 0;
+	int r;
 
-	if (kind == POLICY_SECTION_DAEMON) {
-		*ret = &policy->daemon;
+	*ret = &policy->daemon;
+	if (policy_section_kind(name) == POLICY_SECTION_DAEMON)
 		return 0;
-	}
-	if (event && !description_is_name(event, strlen(event))) {
-		text_printf(&why, "no event has such a name; give letters, digits and _");
-		r = POLICY_E_WRONG;
-	} else if (event) {
-		snprintf(plain, sizeof(plain), "Event %s", event);
+	/* One blank, however many the line has. A longer name is no name of an event. */
+	if (event && snprintf(plain, sizeof(plain), "Event %s", event) < (int)sizeof(plain))
 		name = plain;
-	}
 	at = sections_find(sections, name, ret);
-	if (r == 0 && !*ret && !event)
-		r = pattern_parse(name, &pattern, &why);
+	if (*ret)
+		return 0;
+	r = section_new(name, place, ret, &why);
 	if (r > 0)
 		problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", excerpt_of(name).text, buffer);
-	if (r != 0 || *ret)
-		return r;
-	section = calloc(1, sizeof(*section));
-	if (!section) {
-		pattern_deinit(&pattern);
-		return -ENOMEM;
-	}
-	section->pattern = pattern;
-	section->name = strdup(name);
-	section->origin = (struct policy_origin){ .section = section->name, .file = place.file, .line = place.line };
-	r = section->name ? pointers_insert(sections, at, section) : -ENOMEM;
-	if (r < 0) {
-		section_deinit(section);
-		free(section);
-		return r;
-	}
-	*ret = section;
-	return 0;
+	if (r == 0)
+		r = sections_insert(sections, at, *ret);
+	if (r < 0 && *ret)
+		*ret = section_free(*ret);
+	return r;
 }
 
 /* A key that a section of this kind does not have is ignored, with a warning. */
@@ -246,9 +220,9 @@ int policy_assign(struct policy *policy, struct section *section, const char *na
 		return 0;
 	}
 	if (!section_has(section, key) && (key == POLICY_OWN_NAMES || key == POLICY_TENANT)) {
-		struct pointers *list = key == POLICY_TENANT ? &policy->borders : &policy->owners;
+		struct sections *list = key == POLICY_TENANT ? &policy->borders : &policy->owners;
 
-		r = pointers_insert(list, list->n, section);
+		r = sections_insert(list, list->n, section);
 	}
 	if (r == 0)
 		r = policy_value_parse(key, text, &origin, &section->values[key], &why);
@@ -271,18 +245,18 @@ int policy_assign(struct policy *policy, struct section *section, const char *na
 	return 0;
 }
 
-static const struct policy_value *section_value(const struct section *section, enum policy_key key)
+const struct policy_value *policy_section_value(const struct section *section, enum policy_key key)
 {
 	return section_has(section, key) ? &section->values[key] : policy_key_default(key);
 }
 
 const struct policy_value *policy_daemon(const struct policy *policy, enum policy_key key)
 {
-	return section_value(&policy->daemon, key);
+	return policy_section_value(&policy->daemon, key);
 }
 
 /* Of those of the sections that match exactly this path. Where each process is a tenant, its name is no path. */
-static void sections_look_up(const struct pointers *sections, const char *path, struct policy_rules *ret)
+static void sections_look_up(const struct sections *sections, const char *path, struct policy_rules *ret)
 {
 	const struct section *best[POLICY_CGROUP_KEYS] = { 0 };
 	size_t depth = path_depth(path);
@@ -311,56 +285,41 @@ void policy_lookup(const struct policy *policy, const char *path, struct policy_
 	sections_look_up(&policy->sections, path, ret);
 }
 
-void policy_walk(const char *path, bool (*at_level)(void *data, const char *path), void *data)
+bool policy_next_level(struct policy_levels *levels)
 {
-	size_t length = 1;
-	char level[4096];
+	size_t length = levels->length;
 
-	string_copy(level, sizeof(level), path);
-	for (size_t i = 0; i <= POLICY_LEVELS_MAX; i++) {
-		char rest = level[length];
-
-		level[length] = '\0';
-		if (at_level(data, level))
-			return;
-		level[length] = rest;
-		if (rest == '\0')
-			return;
-		length += length > 1;
-		length += strcspn(level + length, "/");
-	}
+	if (levels->from[0] != '/' || levels->n > POLICY_LEVELS_MAX || (length > 0 && levels->from[length] == '\0'))
+		return false;
+	/* The root ends with the slash, other levels in front of one. */
+	length += length != 1;
+	if (levels->n > 0)
+		length += strcspn(levels->from + length, "/");
+	string_copy(levels->path, MIN(length + 1, sizeof(levels->path)), levels->from);
+	levels->length = length;
+	levels->n++;
+	return true;
 }
-
-struct resolution {
-	const struct policy *policy;
-	struct policy_rules *rules;
-};
 
 /*
  * The value of an inner level replaces the value of its ancestors; limits are each level's own. Denials add up: otherwise a list
  * for one service would silently undo the list for the whole machine.
  */
-static bool resolve_level(void *data, const char *path)
-{
-	const struct resolution *resolution = data;
-	struct policy_rules *rules = resolution->rules, here;
-
-	policy_lookup(resolution->policy, path, &here);
-	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
-		if (here.value[key] || policy_key_reach(key) == POLICY_OF_CGROUP)
-			rules->value[key] = here.value[key];
-	if (here.value[POLICY_DENY_EVENTS])
-		rules->denials[rules->n_denials++] = here.value[POLICY_DENY_EVENTS];
-	return false;
-}
-
 void policy_resolve(const struct policy *policy, const char *path, struct policy_rules *ret)
 {
-	struct resolution resolution = { .policy = policy, .rules = ret };
+	struct policy_levels levels = { .from = path };
 
 	*ret = (struct policy_rules){ .policy = policy, .path = path };
-	if (path[0] == '/')
-		policy_walk(path, resolve_level, &resolution);
+	while (policy_next_level(&levels)) {
+		struct policy_rules here;
+
+		policy_lookup(policy, levels.path, &here);
+		for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
+			if (here.value[key] || policy_key_reach(key) == POLICY_OF_CGROUP)
+				ret->value[key] = here.value[key];
+		if (here.value[POLICY_DENY_EVENTS])
+			ret->denials[ret->n_denials++] = here.value[POLICY_DENY_EVENTS];
+	}
 	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
 		if (!ret->value[key])
 			ret->value[key] = policy_key_default(key);
@@ -371,12 +330,11 @@ enum policy_key policy_tenant_limit_key(const struct policy_rules *rules, enum p
 	return rules->value[key]->is_default ? policy_key_of_daemon(key) : key;
 }
 
-const struct policy_value *policy_tenant_limit(const struct policy *policy, const struct policy_rules *rules,
-					       enum policy_key key)
+const struct policy_value *policy_tenant_limit(const struct policy_rules *rules, enum policy_key key)
 {
 	enum policy_key from = policy_tenant_limit_key(rules, key);
 
-	return from == key ? rules->value[key] : policy_daemon(policy, from);
+	return from == key ? rules->value[key] : policy_daemon(rules->policy, from);
 }
 
 enum policy_tenant policy_rules_tenant(const struct policy_rules *rules)
@@ -394,58 +352,26 @@ enum policy_tenant policy_tenant(const struct policy *policy, const char *path)
 	return policy_rules_tenant(&rules);
 }
 
-bool policy_next_reserve(const struct policy *policy, size_t *at, struct policy_reserve *ret)
+bool policy_section_has(const struct section *section, const char *path)
 {
-	while (*at < policy->sections.n) {
-		const struct section *section = policy->sections.at[(*at)++];
+	struct policy_levels levels = { .from = path };
 
-		if (section->values[POLICY_RESERVE_EVENTS].number == 0)
-			continue;
-		*ret = (struct policy_reserve){ section->name, &section->values[POLICY_RESERVE_EVENTS] };
-		return true;
-	}
+	while (policy_next_level(&levels))
+		if (pattern_matches(&section->pattern, levels.path, path_depth(levels.path)))
+			return true;
 	return false;
 }
 
-bool policy_next_owner(const struct policy *policy, size_t *at, struct policy_owner *ret)
-{
-	const struct section *section;
-
-	if (*at == policy->owners.n)
-		return false;
-	section = policy->owners.at[(*at)++];
-	*ret = (struct policy_owner){ &section->pattern, &section->values[POLICY_OWN_NAMES] };
-	return true;
-}
-
-bool policy_next_event(const struct policy *policy, size_t *at, struct policy_event *ret)
-{
-	const struct section *section;
-
-	if (*at == policy->events.n)
-		return false;
-	section = policy->events.at[(*at)++];
-	*ret = (struct policy_event){
-		.name = policy_event_name(section->name),
-		.fields = section_value(section, POLICY_FIELDS),
-		.persist = section_value(section, POLICY_PERSIST),
-		.tenants = section_value(section, POLICY_TENANTS),
-		.origin = &section->origin,
-	};
-	return true;
-}
-
-bool policy_find_event(const struct policy *policy, const char *name, size_t length, struct policy_event *ret)
+const struct section *policy_find_event(const struct policy *policy, const char *name, size_t length)
 {
 	char plain[sizeof("Event ") + DESCRIPTION_NAME_MAX];
-	struct section *section;
-	size_t at;
+	struct section *section = NULL;
 
-	if (policy->events.n == 0 || length > DESCRIPTION_NAME_MAX)
-		return false;
+	if (length > DESCRIPTION_NAME_MAX)
+		return NULL;
 	snprintf(plain, sizeof(plain), "Event %.*s", (int)length, name);
-	at = sections_find(&policy->events, plain, &section);
-	return section && policy_next_event(policy, &at, ret);
+	sections_find(&policy->events, plain, &section);
+	return section;
 }
 
 uint64_t policy_sum_maxima(const struct policy *policy)
@@ -468,88 +394,69 @@ static void warn_of_maximum(const struct section *section, struct problems *prob
 	const struct policy_value *maximum = &section->values[POLICY_MAX_EVENTS];
 	uint32_t reserve = section->values[POLICY_RESERVE_EVENTS].number;
 	struct place place = { maximum->origin.file, maximum->origin.line, "MaxEvents" };
+	char effect[64] = ", and nobody can use the rest of it";
 
 	if (!section_has(section, POLICY_MAX_EVENTS) || maximum->is_default || maximum->number >= reserve)
 		return;
-	if (section->pattern.literal || maximum->number == 0)
-		problems_add(problems, PROBLEM_WARNING, place,
-			     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
-			     " of the same section is more, and nobody can use the rest of it",
-			     maximum->number, reserve);
-	else
-		problems_add(problems, PROBLEM_WARNING, place,
-			     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
-			     " of the same section is more: it takes %" PRIu32 " cgroups to use it",
-			     maximum->number, reserve, (reserve - 1) / maximum->number + 1);
+	if (!section->pattern.literal && maximum->number > 0)
+		snprintf(effect, sizeof(effect), ": it takes %" PRIu32 " cgroups to use it",
+			 (reserve - 1) / maximum->number + 1);
+	problems_add(problems, PROBLEM_WARNING, place,
+		     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32 " of the same section is more%s", maximum->number,
+		     reserve, effect);
 }
 
-/* Of each glob of OwnNames=, the first glob of another section that owns some of the same names. */
-static void check_owners(const struct policy *policy, struct problems *problems)
+/* Each glob of the section against the globs of the sections before it. */
+static void check_owner(const struct sections *owners, size_t which, struct problems *problems)
 {
-	struct policy_owner owner, other;
+	const struct policy_value *names = &owners->at[which]->values[POLICY_OWN_NAMES];
 
-	for (size_t i = 0; policy_next_owner(policy, &i, &owner);) {
-		for (size_t k = 0; k < owner.names->n_globs; k++) {
-			const struct policy_glob *glob = &owner.names->globs[k], *overlap = NULL;
+	for (size_t i = 0; i < names->n_globs; i++) {
+		const struct policy_glob *glob = &names->globs[i], *overlap = NULL;
 
-			for (size_t j = 0; !overlap && j + 1 < i && policy_next_owner(policy, &j, &other);)
-				/* After a wrong line a section may be in the list twice. */
-				for (size_t l = 0; !overlap && other.names != owner.names && l < other.names->n_globs;
-				     l++)
-					if (globs_overlap(other.names->globs[l].text, glob->text))
-						overlap = &other.names->globs[l];
-			if (overlap)
-				problems_add(problems, PROBLEM_ERROR,
-					     (struct place){ glob->origin.file, glob->origin.line, "OwnNames" },
-					     "OwnNames=%s: some of these names are already owned by [%s], with "
-					     "OwnNames=%s in %s:%u",
-					     excerpt_of(glob->text).text, excerpt_of(overlap->origin.section).text,
-					     excerpt_of(overlap->text).text, overlap->origin.file,
-					     overlap->origin.line);
+		for (size_t k = 0; k < which && !overlap; k++) {
+			const struct policy_value *other = &owners->at[k]->values[POLICY_OWN_NAMES];
+
+			/* After a wrong line a section may be in the list twice. */
+			for (size_t l = 0; other != names && l < other->n_globs && !overlap; l++)
+				if (globs_overlap(other->globs[l].text, glob->text))
+					overlap = &other->globs[l];
 		}
+		if (overlap)
+			problems_add(
+				problems, PROBLEM_ERROR,
+				(struct place){ glob->origin.file, glob->origin.line, "OwnNames" },
+				"OwnNames=%s: some of these names are already owned by [%s], with OwnNames=%s in %s:%u",
+				excerpt_of(glob->text).text, excerpt_of(overlap->origin.section).text,
+				excerpt_of(overlap->text).text, overlap->origin.file, overlap->origin.line);
 	}
 }
 
 void policy_check_sections(const struct policy *policy, struct problems *problems)
 {
-	struct policy_owner owner;
+	const struct sections *owners = &policy->owners;
 	size_t n_globs = 0;
 
 	for (size_t i = 0; i < policy->sections.n; i++)
 		warn_of_maximum(policy->sections.at[i], problems);
-	for (size_t i = 0; policy_next_owner(policy, &i, &owner);) {
-		n_globs += owner.names->n_globs;
+	for (size_t i = 0; i < owners->n; i++) {
+		const struct policy_value *names = &owners->at[i]->values[POLICY_OWN_NAMES];
+
+		n_globs += names->n_globs;
 		if (n_globs <= OWNED_MAX)
 			continue;
 		problems_add(problems, PROBLEM_ERROR,
-			     (struct place){ owner.names->origin.file, owner.names->origin.line, "OwnNames" },
+			     (struct place){ names->origin.file, names->origin.line, "OwnNames" },
 			     "OwnNames=: all sections together own at most %d globs", OWNED_MAX);
 		return;
 	}
-	check_owners(policy, problems);
-}
-
-void policy_match(const struct policy *policy, const char *path, bool *matched)
-{
-	size_t depth = path_depth(path);
-
-	for (size_t i = 0; i < policy->sections.n; i++) {
-		const struct section *section = policy->sections.at[i];
-
-		matched[i] = matched[i] || pattern_matches(&section->pattern, path, depth);
-	}
-}
-
-const struct policy_origin *policy_section_origin(const struct policy *policy, size_t i)
-{
-	const struct section *section = policy->sections.at[i];
-
-	return &section->origin;
+	for (size_t i = 0; i < owners->n; i++)
+		check_owner(owners, i, problems);
 }
 
 int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct problems *problems)
 {
-	struct policy_reserve reserve, last = { 0 };
+	const struct policy_value *last = NULL;
 	uint64_t sum = policy->events.n;
 
 	if (sum > capacity) {
@@ -560,18 +467,19 @@ int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct
 			     policy->events.n, capacity);
 		return POLICY_E_WRONG;
 	}
-	for (size_t at = 0; policy_next_reserve(policy, &at, &reserve);) {
-		sum += reserve.value->number;
-		if (!last.value || reserve.value->order > last.value->order)
+	for (size_t i = 0; i < policy->sections.n; i++) {
+		const struct policy_value *reserve = &policy->sections.at[i]->values[POLICY_RESERVE_EVENTS];
+
+		sum += reserve->number;
+		if (reserve->number > 0 && (!last || reserve->order > last->order))
 			last = reserve;
 	}
 	if (sum <= capacity)
 		return 0;
-	problems_add(problems, PROBLEM_ERROR,
-		     (struct place){ last.value->origin.file, last.value->origin.line, "ReserveEvents" },
+	problems_add(problems, PROBLEM_ERROR, (struct place){ last->origin.file, last->origin.line, "ReserveEvents" },
 		     "ReserveEvents=%" PRIu32 ": the reserves of all sections%s add up to %" PRIu64
 		     " events, and there is room for %" PRIu32 "; take away %" PRIu64,
-		     last.value->number, policy->events.n > 0 ? ", and the declared events," : "", sum, capacity,
+		     last->number, policy->events.n > 0 ? ", and the declared events," : "", sum, capacity,
 		     sum - capacity);
 	return POLICY_E_WRONG;
 }

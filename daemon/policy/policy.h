@@ -14,7 +14,31 @@
 
 enum { POLICY_LEVELS_MAX = 12 }; /* of ancestors that are looked at: containers are not nested deeper */
 
-struct policy;
+/* A section of the files. It has those of the values whose origin has a file. */
+struct section {
+	struct pattern pattern; /* of cgroups; no text in other sections */
+	char *name;
+	struct policy_origin origin; /* where it began first */
+	struct policy_value values[POLICY_KEYS];
+};
+
+struct sections {
+	struct section **at;
+	size_t n;
+};
+
+/* To be read; build.h has the functions that fill it. */
+struct policy {
+	unsigned references;
+	unsigned order; /* assignments so far */
+	struct section daemon;
+	struct sections sections; /* of cgroups, sorted by name */
+	struct sections borders;  /* those of them with Tenant= */
+	struct sections owners;	  /* those with OwnNames=: no two of them own the same name */
+	struct sections events;	  /* [Event NAME], sorted by name */
+	char **files;		  /* names */
+	size_t n_files;
+};
 
 /*
  * load.c. Reads all *.conf of the directories, which colons separate; `root` (NULL: none) is put before each. 0;
@@ -31,7 +55,7 @@ struct policy_copy {
 	size_t size;
 };
 void policy_copy_deinit(struct policy_copy *);
-/* policy_load() that also fills a copy (NULL: none); where it fails, the copy may be incomplete. */
+/* policy_load() that also returns the copy; where it fails, the copy may be incomplete. */
 int policy_load_copying(const char *directories, const char *root, struct problems *problems,
 			struct policy_copy *ret_copy, struct policy **ret);
 /* POLICY_E_WRONG also where the bytes are no copy. */
@@ -44,15 +68,9 @@ static inline void policy_unrefp(struct policy **policy)
 	*policy = policy_unref(*policy);
 }
 
-size_t policy_count_files(const struct policy *);
-size_t policy_count_sections(const struct policy *);
-
-/* Sets matched[i] of each section whose pattern matches this path. */
-void policy_match(const struct policy *, const char *path, bool *matched);
-/* Where a section begins; they are sorted by name. */
-const struct policy_origin *policy_section_origin(const struct policy *, size_t i);
-
-/* A key of [Daemon]. Never NULL. */
+/* The section's value, or the default. Never NULL. */
+const struct policy_value *policy_section_value(const struct section *, enum policy_key);
+/* A key of [Daemon]. */
 const struct policy_value *policy_daemon(const struct policy *, enum policy_key);
 
 /* Values live as long as the policy. */
@@ -73,10 +91,17 @@ void policy_lookup(const struct policy *, const char *path, struct policy_rules 
  * key that no section has is at its default.
  */
 void policy_resolve(const struct policy *, const char *path, struct policy_rules *ret);
-/* Calls at_level() for the root, each ancestor from there, and the path itself, until it returns true. */
-void policy_walk(const char *path, bool (*at_level)(void *data, const char *path), void *data);
+/* The cgroups around a path: begins as { .from = path }. */
+struct policy_levels {
+	const char *from;
+	size_t length;
+	unsigned n;
+	char path[4096];
+};
+/* Moves on to the root, then to each ancestor from there, and last to the path itself. False: no more, or it is no path. */
+bool policy_next_level(struct policy_levels *);
 /* The limit of a tenant: its own, or that of [Daemon]. */
-const struct policy_value *policy_tenant_limit(const struct policy *, const struct policy_rules *, enum policy_key);
+const struct policy_value *policy_tenant_limit(const struct policy_rules *, enum policy_key);
 /* The key that this limit is from. */
 enum policy_key policy_tenant_limit_key(const struct policy_rules *, enum policy_key);
 
@@ -88,34 +113,10 @@ enum policy_tenant policy_tenant(const struct policy *, const char *path);
 /* The same from the rules of that path. */
 enum policy_tenant policy_rules_tenant(const struct policy_rules *);
 
-/* A reserve is one sum for all cgroups that its pattern matches. The pattern identifies it across reloads. */
-struct policy_reserve {
-	const char *pattern;
-	const struct policy_value *value;
-};
-/* `at` begins as 0. False: no more. */
-bool policy_next_reserve(const struct policy *, size_t *at, struct policy_reserve *ret);
-/* A section with OwnNames=: no two of them own the same name. */
-struct policy_owner {
-	const struct pattern *pattern;
-	const struct policy_value *names;
-};
-/* `at` begins as 0. False: no more. */
-bool policy_next_owner(const struct policy *, size_t *at, struct policy_owner *ret);
-/* Whether its pattern matches this path, or a cgroup around it. */
-bool policy_owner_has(const struct policy_owner *, const char *path);
-/* An event of [Event NAME]. policy_next_event() returns them in the order of their names. */
-struct policy_event {
-	const char *name;
-	const struct policy_value *fields;
-	const struct policy_value *persist;
-	const struct policy_value *tenants; /* that may register it; the default: all */
-	const struct policy_origin *origin; /* of the section */
-};
-/* `at` begins as 0. False: no more. */
-bool policy_next_event(const struct policy *, size_t *at, struct policy_event *ret);
-bool policy_find_event(const struct policy *, const char *name, size_t length, struct policy_event *ret);
-size_t policy_count_events(const struct policy *);
+/* Whether the section's pattern matches this path, or a cgroup around it. */
+bool policy_section_has(const struct section *, const char *path);
+/* NULL: no section declares an event of this name. */
+const struct section *policy_find_event(const struct policy *, const char *name, size_t length);
 /* Events that all sections together allow (the maximum of each, or its reserve where that is more), and declared events. */
 uint64_t policy_sum_maxima(const struct policy *);
 /* 0, or POLICY_E_WRONG with a problem where reserves and declared events add up to more than the capacity. */

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * systemd passes sockets as file descriptors from 3 on, with names (LISTEN_FDS, LISTEN_FDNAMES), and receives notifications on a
- * datagram socket (NOTIFY_SOCKET). Without these variables the functions do nothing.
- */
-
 #include "daemon/process/systemd.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <systemd/sd-daemon.h>
 
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
+#include "kernel/service.h"
 
 static const char clients_name[] = "clients", control_name[] = "control";
 
@@ -28,20 +23,31 @@ void systemd_close_sockets(struct systemd_sockets *sockets)
 /* NULL: it can be used; otherwise why not. */
 static const char *socket_fault(int fd)
 {
-	if (sd_is_socket(fd, AF_UNIX, 0, -1) <= 0)
-		return "it is no unix socket";
-	if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, -1) <= 0)
-		return "it is not SOCK_SEQPACKET (ListenSequentialPacket=)";
-	if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) <= 0)
-		return "it does not listen (Accept=no)";
+	static const struct {
+		int option, value;
+		const char *fault;
+	} wanted[] = {
+		{ SO_DOMAIN, AF_UNIX, "it is no unix socket" },
+		{ SO_TYPE, SOCK_SEQPACKET, "it is not SOCK_SEQPACKET (ListenSequentialPacket=)" },
+		{ SO_ACCEPTCONN, 1, "it does not listen (Accept=no)" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		int value = -1;
+		socklen_t size = sizeof(value);
+
+		if (getsockopt(fd, SOL_SOCKET, wanted[i].option, &value, &size) < 0 || value != wanted[i].value)
+			return wanted[i].fault;
+	}
 	/* systemd clears that flag with each start. */
 	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? strerror(errno) : NULL;
 }
 
 /* Takes the fd, or closes it. */
-static int socket_take(struct systemd_sockets *sockets, int given, const char *name)
+static int socket_take(void *data, int given, const char *name)
 {
 	_cleanup_(fd_closep) int fd = given;
+	struct systemd_sockets *sockets = data;
 	bool clients = streq(name, clients_name);
 	const char *fault;
 
@@ -64,23 +70,13 @@ static int socket_take(struct systemd_sockets *sockets, int given, const char *n
 int systemd_take_sockets(struct systemd_sockets *ret)
 {
 	struct systemd_sockets sockets = { .control = -1 };
-	char **names = NULL;
-	int n, r = 0;
+	int r = service_take_fds(socket_take, &sockets);
 
-	n = sd_listen_fds_with_names(true, &names);
-	if (n < 0)
-		log_error("can't read the sockets of systemd: %s", strerror(-n));
-	for (int i = 0; i < n; i++) {
-		if (r == 0)
-			r = socket_take(&sockets, SD_LISTEN_FDS_START + i, names[i]);
-		else
-			fd_close(SD_LISTEN_FDS_START + i);
-		free(names[i]);
-	}
-	free(names);
-	if (n < 0 || r < 0) {
+	if (r < 0) {
+		if (r != -EPROTOTYPE)
+			log_error("can't read the sockets of systemd: %s", strerror(-r));
 		systemd_close_sockets(&sockets);
-		return n < 0 ? n : r;
+		return r;
 	}
 	*ret = sockets;
 	return 0;
@@ -88,14 +84,17 @@ int systemd_take_sockets(struct systemd_sockets *ret)
 
 static void on_watchdog(struct ev_loop *loop _unused_, ev_timer *w _unused_, int events _unused_)
 {
-	sd_notify(false, "WATCHDOG=1");
+	service_notify("WATCHDOG=1", NULL, 0);
 }
 
 /* Each notification has the status, too. */
 static void systemd_notify(struct systemd *systemd, const char *state)
 {
+	char text[sizeof(systemd->told) + 96];
+
 	systemd->status(systemd->data, systemd->told, sizeof(systemd->told));
-	sd_notifyf(false, "%sSTATUS=%s", state, systemd->told);
+	snprintf(text, sizeof(text), "%sSTATUS=%s", state, systemd->told);
+	service_notify(text, NULL, 0);
 	ev_timer_stop(systemd->loop, &systemd->w_status);
 	ev_timer_set(&systemd->w_status, STATUS_INTERVAL, 0.);
 	ev_timer_start(systemd->loop, &systemd->w_status);
@@ -138,7 +137,7 @@ void systemd_say_reloading(struct systemd *systemd)
 
 void systemd_say_stopping(void)
 {
-	sd_notify(false, "STOPPING=1");
+	service_notify("STOPPING=1", NULL, 0);
 }
 
 void systemd_init(struct systemd *systemd, struct ev_loop *loop, systemd_status *status, void *data)
@@ -150,7 +149,7 @@ void systemd_init(struct systemd *systemd, struct ev_loop *loop, systemd_status 
 	systemd->data = data;
 	ev_init(&systemd->w_status, on_status);
 	ev_init(&systemd->w_watchdog, on_watchdog);
-	if (sd_watchdog_enabled(false, &interval) <= 0)
+	if (!service_has_watchdog(&interval))
 		return;
 	/* From the loop, so that a loop that hangs is noticed. */
 	systemd->w_watchdog.repeat = (double)interval / 2 / 1000000;

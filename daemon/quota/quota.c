@@ -36,7 +36,7 @@ static bool holds_percent(const struct quota *quota, unsigned percent)
 
 static void forget_warning(struct quota *quota)
 {
-	if (!holds_percent(quota, 70))
+	if (quota->warned && !holds_percent(quota, 70))
 		quota->warned = false;
 }
 

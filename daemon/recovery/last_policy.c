@@ -58,8 +58,7 @@ static int kept_read(const char *directory, uid_t user, struct policy_copy *ret,
 {
 	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *bytes = NULL;
-	size_t size = 0;
-	ssize_t n = 1;
+	ssize_t n;
 	int r = kept_open(directory, user, &fd, ret_status);
 
 	if (r < 0)
@@ -67,12 +66,10 @@ static int kept_read(const char *directory, uid_t user, struct policy_copy *ret,
 	bytes = malloc((size_t)ret_status->st_size + 1);
 	if (!bytes)
 		return -ENOMEM;
-	while (size < (size_t)ret_status->st_size &&
-	       (n = read(fd, bytes + size, (size_t)ret_status->st_size - size)) > 0)
-		size += (size_t)n;
+	n = read(fd, bytes, (size_t)ret_status->st_size);
 	if (n < 0)
 		return -errno;
-	*ret = (struct policy_copy){ .bytes = steal_pointer(bytes), .size = size };
+	*ret = (struct policy_copy){ .bytes = steal_pointer(bytes), .size = (size_t)n };
 	return 0;
 }
 
@@ -101,16 +98,6 @@ int last_policy_read(const char *directory, uid_t user, struct policy **ret, tim
 	return 0;
 }
 
-static int kept_write(int fd, const char *bytes, size_t size)
-{
-	for (ssize_t n; size > 0; bytes += n, size -= (size_t)n) {
-		n = write(fd, bytes, size);
-		if (n < 0)
-			return -errno;
-	}
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
 void last_policy_make_directory(const char *directory, uid_t user)
 {
 	if (mkdir(directory, 0700) == 0)
@@ -122,6 +109,7 @@ int last_policy_keep(const char *directory, const struct policy_copy *copy)
 	_cleanup_(policy_copy_deinit) struct policy_copy kept = { 0 };
 	_cleanup_(fd_closep) int parent = -1, fd = -1;
 	struct stat status;
+	ssize_t n;
 	int r;
 
 	if (kept_read(directory, geteuid(), &kept, &status) == 0 && kept.bytes && kept.size == copy->size &&
@@ -132,6 +120,9 @@ int last_policy_keep(const char *directory, const struct policy_copy *copy)
 		return parent;
 	unlinkat(parent, new_name, 0);
 	fd = openat(parent, new_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : kept_write(fd, copy->bytes, copy->size);
+	if (fd < 0)
+		return -errno;
+	n = write(fd, copy->bytes, copy->size);
+	r = n < 0 || fsync(fd) < 0 ? -errno : (size_t)n < copy->size ? -ENOSPC : 0;
 	return r == 0 && renameat(parent, new_name, parent, kept_name) < 0 ? -errno : r;
 }

@@ -17,7 +17,6 @@
 #include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/process/log.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
@@ -217,9 +216,9 @@ static void restore_grant(struct restoration *restoration, const struct ledger_e
 	    description_parse((const char *)(thing + 1) + sizeof(entry), thing->data_size - sizeof(entry), &description,
 			      &why) != 0)
 		return;
-	r = grant_restore(tenant, thing->a, &description, entry.flags, &grant);
+	r = grant_get(tenant, &description, entry.flags, thing->a, &grant, &why);
 	restore_check(restoration, r);
-	if (r < 0)
+	if (r != 0)
 		return;
 	if (entry.persistent)
 		grant_persists(grant);
@@ -230,8 +229,10 @@ static void restore_grant(struct restoration *restoration, const struct ledger_e
 static void restore_reference(struct restoration *restoration, struct stream *stream, struct grant *grant, uint32_t bit,
 			      uint32_t index)
 {
+	uint32_t asked = 0;
+
 	grant->bit = bit;
-	restore_check(restoration, reference_get(stream, grant, index) ? 0 : -ENOMEM);
+	restore_check(restoration, reference_get(stream, grant, index, &asked) ? 0 : -ENOMEM);
 }
 
 /* A registration without an answer is sent again: one by one, since there are few. */
@@ -306,13 +307,30 @@ static struct entry_client entry_of(const struct restoration *restoration, const
 	return entry;
 }
 
-/* Leases of the clients in the table, which is by the number of the holder of leases. */
 static void restore_leases(struct restoration *restoration, const struct numbered *clients)
 {
 	const struct ledger_entry *thing = NULL;
 
-	while ((thing = ledger_next(&restoration->image, ENTRY_LEASE, thing))) {
+	while ((thing = ledger_next(&restoration->image, ENTRY_LEASES, thing))) {
+		struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)thing->b);
 		struct client *client = numbered_find(clients, thing->a);
+		struct reference *reference;
+
+		if (!client || !stream || stream->tenant != client->holder.tenant)
+			continue;
+		ID_TABLE_FOREACH(reference, &stream->references)
+			if (ledger_is_marked(thing, reference->index))
+				restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
+	}
+}
+
+/* Those of older daemons. The table is of clients by the number of the holder of leases. */
+static void restore_old_leases(struct restoration *restoration, const struct numbered *holders)
+{
+	const struct ledger_entry *thing = NULL;
+
+	while ((thing = ledger_next(&restoration->image, ENTRY_LEASE, thing))) {
+		struct client *client = numbered_find(holders, thing->a);
 		struct grant *grant = numbered_find(restoration->grants, thing->b);
 		struct reference *reference;
 		struct entry_lease entry;
@@ -328,36 +346,30 @@ static void restore_leases(struct restoration *restoration, const struct numbere
 	}
 }
 
-/* The bundle is made for its first client, and the others join it. */
-static void restore_bundle(struct restoration *restoration, struct client *first, uint64_t number)
-{
-	struct bundle *bundle = bundle_restore(&first->holder);
-	struct holder *holder;
-
-	restore_check(restoration, bundle ? 0 : -ENOMEM);
-	first->holder.lease_number = entry_of(restoration, first).holder;
-	holder_enter(&first->holder);
-	LIST_FOREACH(holder, &first->holder.tenant->holders, in_tenant)
-		if (bundle && holder != &first->holder && entry_of(restoration, client_of(holder)).bundle == number)
-			restore_check(restoration, bundle_join(bundle, holder));
-}
-
+/* Older daemons recorded leases of clients with identical requests once for all of these clients: a bundle. */
 static void restore_bundles(struct restoration *restoration)
 {
-	_cleanup_(numbered_free) struct numbered *bundles = NULL;
-	struct client *client;
+	_cleanup_(numbered_free) struct numbered *first = NULL, *holders = NULL;
+	struct client *client, *with_leases;
+	struct reference *reference;
 
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
-		uint64_t number = entry_of(restoration, client).bundle;
+		const struct entry_client entry = entry_of(restoration, client);
 
-		if (number == 0 || numbered_find(bundles, number))
-			continue;
-		client->holder.lease_number = number;
-		numbered_add(restoration, &bundles, number, client);
+		if (entry.bundle != 0 && !numbered_find(first, entry.bundle))
+			numbered_add(restoration, &first, entry.bundle, client);
+		if (entry.holder != 0)
+			numbered_add(restoration, &holders, entry.holder, client);
 	}
-	restore_leases(restoration, bundles);
-	for (const struct numbered *bundle = bundles; bundle; bundle = bundle->by_number.next)
-		restore_bundle(restoration, bundle->thing, bundle->number);
+	restore_old_leases(restoration, first);
+	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
+		with_leases = numbered_find(first, entry_of(restoration, client).bundle);
+		if (!with_leases || with_leases == client)
+			continue;
+		ID_TABLE_FOREACH(reference, &with_leases->holder.leases)
+			restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
+	}
+	restore_old_leases(restoration, holders);
 }
 
 /*
@@ -371,7 +383,7 @@ static void restore_holdings(struct restoration *restoration)
 	struct share *share;
 
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all)
-		numbered_add(restoration, &clients, client->holder.lease_number, client);
+		numbered_add(restoration, &clients, client->holder.number, client);
 	restore_leases(restoration, clients);
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
 		LIST_FOREACH(share, &client->holder.shares, in_client)

@@ -92,6 +92,7 @@ static void bequest_add_reference(struct bequest *bequest, const struct referenc
 static void bequest_add_stream(struct bequest *bequest, const struct stream *stream)
 {
 	int copy = bequest_copy_fd(stream->fd);
+	const struct reference *reference;
 
 	/* A stream that is being made is asked for again. A stream without a file only lingers. */
 	if (!stream->made || stream->ends || (stream->fd >= 0 && copy < 0))
@@ -105,8 +106,8 @@ static void bequest_add_stream(struct bequest *bequest, const struct stream *str
 			    .fd = copy,
 		    },
 		    NULL);
-	for (const struct reference *at = stream->references; at; at = at->by_grant.next)
-		bequest_add_reference(bequest, at);
+	ID_TABLE_FOREACH(reference, &stream->references)
+		bequest_add_reference(bequest, reference);
 }
 
 static void on_adopted(void *data, struct kernel_call *calls, size_t n)

@@ -25,7 +25,7 @@
 #include "protocol/event/description.h"
 
 struct item {
-	struct policy_event event;
+	const struct section *event;
 	struct grant *grant; /* NULL: refused */
 	struct stream *stream;
 	uint16_t flags;
@@ -85,18 +85,20 @@ static struct declared *declared_new(struct registry *registry, struct tenant *t
 	return declared;
 }
 
-static void declared_complain(const struct policy_event *event, const char *why)
+static void declared_complain(const struct section *event, const char *why)
 {
 	char buffer[PATH_MAX + 32];
 	struct text origin = text_make(buffer, sizeof(buffer));
 
-	policy_origin_text(event->origin, &origin);
-	log_error("%s: [Event %s] can't be had: %s", buffer, event->name, why);
+	policy_origin_text(&event->origin, &origin);
+	log_error("%s: [%s] can't be had: %s", buffer, event->name, why);
 }
 
 static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
 {
-	if (!reference_get(stream, item->grant, index))
+	uint32_t asked = 0;
+
+	if (!reference_get(stream, item->grant, index, &asked))
 		return false;
 	grant_lease_begins(item->grant);
 	item->held = true;
@@ -106,10 +108,11 @@ static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
 /* --- registering --- */
 
 /* 0; or a refusal, with the reason in `why`. */
-static int declared_describe(const struct policy_event *event, struct description *ret, struct text *why)
+static int declared_describe(const struct section *event, struct description *ret, struct text *why)
 {
 	char text[WIRE_DESCRIPTION_MAX + 2];
-	int length = snprintf(text, sizeof(text), "%s %s", event->name, event->fields->text ? event->fields->text : "");
+	const char *fields = event->values[POLICY_FIELDS].text;
+	int length = snprintf(text, sizeof(text), "%s %s", policy_event_name(event->name), fields ? fields : "");
 
 	return description_parse(text, MIN((size_t)length, sizeof(text) - 1), ret, why);
 }
@@ -119,18 +122,18 @@ static bool can_persist(const struct declared *declared)
 	return declared->registry->kernel->facts.flags & REGISTER_PERSIST;
 }
 
-static uint16_t declared_flags(const struct declared *declared, const struct policy_event *event)
+static uint16_t declared_flags(const struct declared *declared, const struct section *event)
 {
-	if (!event->persist->number)
+	if (!event->values[POLICY_PERSIST].number)
 		return 0;
 	if (can_persist(declared))
 		return REGISTER_PERSIST;
-	log_warning("[Event %s]: this machine can't make it persist; it ends with the daemon", event->name);
+	log_warning("[%s]: this machine can't make it persist; it ends with the daemon", event->name);
 	return 0;
 }
 
 /* 0, or a negative errno. An event that can't be had is left out. */
-static int declared_add_item(struct declared *declared, const struct policy_event *event)
+static int declared_add_item(struct declared *declared, const struct section *event)
 {
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
@@ -138,9 +141,9 @@ static int declared_add_item(struct declared *declared, const struct policy_even
 	struct item *item = &declared->items[declared->n];
 	int r = declared_describe(event, &description, &why);
 
-	*item = (struct item){ .event = *event, .flags = declared_flags(declared, event), .asked = true };
+	*item = (struct item){ .event = event, .flags = declared_flags(declared, event), .asked = true };
 	if (r == 0)
-		r = grant_get(declared->tenant, &description, 0, &item->grant, &why);
+		r = grant_get(declared->tenant, &description, 0, 0, &item->grant, &why);
 	if (r != 0) {
 		declared_complain(event, r < 0 ? strerror(-r) : sentence);
 		return 0;
@@ -213,7 +216,7 @@ static void item_take(struct item *item, const struct kernel_call *call)
 	if (answer == KERNEL_OK)
 		return;
 	sentence = refusal_for_kernel(answer, &refusal);
-	declared_complain(&item->event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
+	declared_complain(item->event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
 	/* Otherwise no tenant could register the name with the fields that the kernel has. */
 	item->grant = grant_unref(item->grant);
 }
@@ -271,49 +274,33 @@ static void declared_on_answer(void *data, struct kernel_call *calls _unused_, s
 
 /* --- before and after a reload --- */
 
-static bool declared_has(const struct declared *declared, const struct policy_event *wanted)
+static bool declared_has(const struct declared *declared, const struct section *wanted)
 {
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	const struct event *event;
+	struct event *event;
 	const struct grant *grant;
 
 	if (declared_describe(wanted, &description, &why) != 0)
 		return false;
 	event = event_by_name(declared->registry, description.canonical, description.name_length);
-	NUMBER_FIND(by_event, declared->tenant->grants, event, grant);
+	grant = grant_find(declared->tenant, event);
 	return grant && grant->leases > 0 && streq(event->description, description.canonical) &&
-	       (grant->persistent || !wanted->persist->number || !can_persist(declared));
-}
-
-static bool declared_is_up_to_date(const struct registry *registry)
-{
-	const struct declared *declared = registry->declared;
-	struct policy_event event;
-
-	if (!declared)
-		return policy_count_events(registry->policy) == 0;
-	if (declared->n != policy_count_events(registry->policy))
-		return false;
-	for (size_t at = 0; policy_next_event(registry->policy, &at, &event);)
-		if (!declared_has(declared, &event))
-			return false;
-	return true;
+	       (grant->persistent || !wanted->values[POLICY_PERSIST].number || !can_persist(declared));
 }
 
 /* NULL: no memory. */
 static struct declared *declared_make(struct registry *registry)
 {
-	size_t n = policy_count_events(registry->policy);
+	const struct sections *events = &registry->policy->events;
 	struct declared *declared;
-	struct policy_event event;
 	struct tenant *tenant;
 	int r = tenant_of_policy(registry, &tenant);
 
 	if (r < 0)
 		return NULL;
-	declared = declared_new(registry, tenant, n / STREAM_EVENTS_MAX + 1, n);
+	declared = declared_new(registry, tenant, events->n / STREAM_EVENTS_MAX + 1, events->n);
 	if (!declared) {
 		tenant_release(tenant);
 		return NULL;
@@ -321,8 +308,8 @@ static struct declared *declared_make(struct registry *registry)
 	declared->policy = policy_ref(registry->policy);
 	if (tenant->page_fd < 0)
 		declared->n_page = declared->n_files = tenant_page_calls(tenant, tenant->path, declared->calls);
-	for (size_t at = 0; r == 0 && policy_next_event(registry->policy, &at, &event);)
-		r = declared_add_item(declared, &event);
+	for (size_t i = 0; r == 0 && i < events->n; i++)
+		r = declared_add_item(declared, events->at[i]);
 	/* With items, it is freed with the last of its grants. */
 	if (declared->n == 0)
 		tenant_release(tenant);
@@ -331,10 +318,16 @@ static struct declared *declared_make(struct registry *registry)
 
 void declared_adopt(struct registry *registry)
 {
-	struct declared *declared;
+	const struct sections *events = &registry->policy->events;
+	struct declared *declared = registry->declared;
+	size_t n = 0;
 
 	/* It looks again when the kernel has answered. */
-	if (registry->declaring || declared_is_up_to_date(registry))
+	if (registry->declaring)
+		return;
+	while (declared && n < events->n && declared_has(declared, events->at[n]))
+		n++;
+	if (n == events->n && (!declared || declared->n == n))
 		return;
 	declared = declared_make(registry);
 	if (!declared) {
@@ -366,7 +359,7 @@ static size_t declared_count_streams(const struct tenant *tenant, size_t *ret_re
 		if (stream->tenant != tenant || stream->fd < 0)
 			continue;
 		n++;
-		*ret_references += HASH_CNT(by_grant, stream->references);
+		*ret_references += stream->references.n;
 	}
 	return n;
 }
@@ -376,7 +369,7 @@ static void declared_inherit_stream(struct declared *declared, struct stream *st
 	const struct reference *reference;
 
 	declared->streams[declared->n_streams++] = stream_use(stream);
-	for (reference = stream->references; reference; reference = reference->by_grant.next) {
+	ID_TABLE_FOREACH(reference, &stream->references) {
 		struct item *item = &declared->items[declared->n++];
 
 		item->grant = grant_ref(reference->grant);

@@ -2,10 +2,12 @@
 
 #include "daemon/registry/event.h"
 
+#include <assert.h>
+
 #include "daemon/ledger/entries.h"
 #include "daemon/limits.h"
+#include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
-#include "daemon/registry/capacity.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
@@ -23,28 +25,33 @@ static void grant_enter(struct grant *grant)
 			  sizeof(entry), grant->event->description);
 }
 
-/* The key of a multi-format event is its whole description, that of any other event its name. */
-static size_t event_key_length(const struct description *description, uint16_t flags)
+static struct event_key event_find(const struct registry *registry, const char *text, size_t length)
 {
-	return 1 + (flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) : description->name_length);
+	struct event_key key = { text, length, table_hash(text, length), NULL };
+
+	HASH_FIND_BYHASHVALUE(by_key, registry->events, key.text, key.length, key.hash, key.found);
+	return key;
 }
 
-static void event_make_key(const struct description *description, uint16_t flags, char key[WIRE_DESCRIPTION_MAX + 2])
+/* The key of a multi-format event is its whole description with the NUL, so it is none of the names that are keys of other events. */
+static struct event_key event_find_described(const struct registry *registry, const struct description *description,
+					     uint16_t flags)
 {
-	key[0] = flags & REGISTER_MULTI_FORMAT ? 'm' : 's';
-	string_copy(key + 1, WIRE_DESCRIPTION_MAX + 1, description->canonical);
+	return event_find(registry, description->canonical,
+			  flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) + 1
+							: description->name_length);
+}
+
+struct event_key event_look_up(const struct registry *registry, const char *text, size_t length)
+{
+	const char *blank = memchr(text, ' ', length);
+
+	return event_find(registry, text, blank ? (size_t)(blank - text) : length);
 }
 
 struct event *event_by_name(const struct registry *registry, const char *name, size_t length)
 {
-	char key[DESCRIPTION_NAME_MAX + 2] = "s";
-	struct event *event;
-
-	if (length > DESCRIPTION_NAME_MAX)
-		return NULL;
-	memcpy(key + 1, name, length);
-	HASH_FIND(by_key, registry->events, key, length + 1, event);
-	return event;
+	return event_find(registry, name, length).found;
 }
 
 struct event *event_after(struct registry *registry, uint64_t number)
@@ -61,51 +68,45 @@ struct event *event_after(struct registry *registry, uint64_t number)
 }
 
 /* Frees it unless some tenant holds it. */
-static void event_tidy(struct event *event)
+static void event_tidy(struct registry *registry, struct event *event)
 {
 	if (!LIST_EMPTY(&event->grants))
 		return;
-	if (event->registry->event_cursor == event)
-		event->registry->event_cursor = event->by_key.prev;
-	HASH_DELETE(by_key, event->registry->events, event);
-	event->registry->n_events--;
+	if (registry->event_cursor == event)
+		registry->event_cursor = event->by_key.prev;
+	HASH_DELETE(by_key, registry->events, event);
+	registry->n_events--;
 	quota_event_deinit(&event->account);
+	memory_freed(&registry->memory, sizeof(*event));
 	free(event);
 }
 
-static int event_new(struct registry *registry, const struct description *description, uint16_t flags,
-		     struct event **ret)
+static int event_new(struct registry *registry, const struct description *description, struct event_key key,
+		     uint16_t flags, struct event **ret)
 {
-	struct event *event = calloc(1, sizeof(*event) + 1 + strlen(description->canonical) + 1);
+	size_t length = strlen(description->canonical);
+	struct event *event = malloc(sizeof(*event) + length + 1);
 
 	if (!event)
 		return -ENOMEM;
-	event->registry = registry;
-	event->number = registry->last_event + 1;
-	event->flags = flags & REGISTER_MULTI_FORMAT;
-	event->name_length = description->name_length;
-	event_make_key(description, flags, event->key);
-	event->description = event->key + 1;
-	HASH_ADD_KEYPTR(by_key, registry->events, event->key, event_key_length(description, flags), event);
+	*event = (struct event){
+		.number = registry->last_event + 1,
+		.flags = flags & REGISTER_MULTI_FORMAT,
+		.name_length = (uint16_t)description->name_length,
+		.length = (uint16_t)length,
+	};
+	memcpy(event->description, description->canonical, length + 1);
+	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, registry->events, event->description, key.length, key.hash, event);
 	if (!table_added()) {
 		free(event);
 		return -ENOMEM;
 	}
+	memory_taken(&registry->memory, sizeof(*event));
 	quota_event_init(&event->account, &registry->machine);
 	registry->last_event = event->number;
 	registry->n_events++;
 	*ret = event;
 	return 0;
-}
-
-struct event *event_find(const struct registry *registry, const struct description *description, uint16_t flags)
-{
-	char key[WIRE_DESCRIPTION_MAX + 2];
-	struct event *event;
-
-	event_make_key(description, flags, key);
-	HASH_FIND(by_key, registry->events, key, event_key_length(description, flags), event);
-	return event;
 }
 
 static bool is_inside(const char *path, const char *cgroup)
@@ -127,24 +128,21 @@ static const struct tenant *find_related(const struct tenant *tenant, const stru
 	return NULL;
 }
 
-static bool event_is_declared(const struct event *event)
+static bool event_is_declared(const struct registry *registry, const struct event *event)
 {
-	struct policy_event declared;
-
-	return policy_find_event(event->registry->policy, event->description, event->name_length, &declared);
+	return policy_find_event(registry->policy, event->description, event->name_length);
 }
 
 /*
  * Names the tenant that holds the event if it is related. Fields are shown only to tenants that hold or may hold the event;
  * the existence of an unrelated tenant is not revealed.
  */
-static void event_say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
+static void event_say_taken(const struct tenant *tenant, struct event *event, struct text *why)
 {
-	const struct tenant *related;
-	struct grant *own;
+	const struct grant *own = grant_find(tenant, event);
+	const struct tenant *related = own ? NULL : find_related(tenant, event);
+	const bool is_declared = event_is_declared(tenant->registry, event);
 
-	NUMBER_FIND(by_event, tenant->grants, event, own);
-	related = own ? NULL : find_related(tenant, event);
 	text_printf(why, "the name '%.*s' is taken by ", (int)MIN(event->name_length, 60), event->description);
 	if (own) {
 		text_printf(why, "this tenant's event");
@@ -152,27 +150,16 @@ static void event_say_taken(const struct tenant *tenant, const struct event *eve
 		text_printf(why, "an event of the tenant ");
 		text_excerpt(why, related->path, strlen(related->path));
 	} else {
-		text_printf(why, event_is_declared(event) ? "the event that the policy declares" : "an event");
+		text_printf(why, is_declared ? "the event that the policy declares" : "an event");
 	}
 	text_printf(why, " with other fields; choose another name, or the same fields");
-	if (own || event_is_declared(event))
+	if (own || is_declared)
 		text_printf(why, ": %s", event->description);
 }
 
-/* Finds or makes it; the caller gives it a grant, or calls event_tidy(). */
-static int event_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct event **ret,
-		     struct text *why)
+static bool event_has_fields(const struct event *event, const struct description *description)
 {
-	struct event *event = event_find(tenant->registry, description, flags);
-
-	if (!event)
-		return event_new(tenant->registry, description, flags, ret);
-	if (streq(event->description, description->canonical)) {
-		*ret = event;
-		return 0;
-	}
-	event_say_taken(tenant, event, why);
-	return REFUSAL_NAME_TAKEN;
+	return streq(event->description, description->canonical);
 }
 
 bool grant_may_be_one_of_many(const struct tenant *tenant)
@@ -180,91 +167,142 @@ bool grant_may_be_one_of_many(const struct tenant *tenant)
 	return tenant->registry->kernel->facts.flags & rules_flags(tenant) & REGISTER_MULTI_FORMAT;
 }
 
-uint16_t grant_flags(const struct tenant *tenant, const struct description *description, uint16_t flags)
+/* With the key that a client's event has or would have: that of the request, if the name is the same in canonical form. */
+static struct event_key event_find_meant(const struct tenant *tenant, const struct description *description,
+					 struct event_key key, uint16_t *flags)
 {
-	const struct event *event = event_find(tenant->registry, description, flags);
-
-	if (!event || streq(event->description, description->canonical) || !grant_may_be_one_of_many(tenant))
-		return flags;
-	return flags | REGISTER_MULTI_FORMAT;
+	if (*flags & REGISTER_MULTI_FORMAT || key.length != description->name_length ||
+	    memcmp(key.text, description->canonical, key.length) != 0)
+		key = event_find_described(tenant->registry, description, *flags);
+	if (!key.found || event_has_fields(key.found, description) || !grant_may_be_one_of_many(tenant))
+		return key;
+	*flags |= REGISTER_MULTI_FORMAT;
+	return event_find_described(tenant->registry, description, *flags);
 }
 
-/* Finds or makes the tenant's grant. `number`: the one that it had before a restart; 0: a new one. */
+struct event *event_meant(const struct tenant *tenant, const struct description *description, uint16_t *flags)
+{
+	return event_find_meant(tenant, description, (struct event_key){ 0 }, flags).found;
+}
+
+struct grant *grant_find(const struct tenant *tenant, struct event *event)
+{
+	if (!event)
+		return NULL;
+	return event->first.tenant == tenant ? &event->first : id_table_find(&tenant->grants, event->number);
+}
+
+static void grant_free(struct grant *grant)
+{
+	if (grant == &grant->event->first) {
+		grant->tenant = NULL;
+		return;
+	}
+	id_table_remove(&grant->tenant->grants, grant);
+	free(grant);
+}
+
+/* The grant is in no list yet. NULL: no memory. */
+static struct grant *grant_new(struct tenant *tenant, struct event *event, uint64_t number)
+{
+	struct grant *grant = event->first.tenant ? malloc(sizeof(*grant)) : &event->first;
+
+	if (!grant)
+		return NULL;
+	*grant = (struct grant){
+		.event_number = event->number,
+		.tenant = tenant,
+		.event = event,
+		.number = number ? number : ++tenant->registry->last_number,
+		.references = 1,
+	};
+	if (grant == &event->first || id_table_add(&tenant->grants, grant))
+		return grant;
+	free(grant);
+	return NULL;
+}
+
+/* Finds or makes the tenant's grant. */
 static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64_t number, struct grant **ret,
 			      struct text *why)
 {
-	struct grant *grant;
+	struct grant *grant = grant_find(tenant, event);
 	int r = 0;
 
-	NUMBER_FIND(by_event, tenant->grants, event, grant);
 	if (grant) {
 		*ret = grant_ref(grant);
 		return 0;
 	}
-	grant = calloc(1, sizeof(*grant));
+	grant = grant_new(tenant, event, number);
 	if (!grant)
 		return -ENOMEM;
-	grant->tenant = tenant;
-	grant->event = event;
-	grant->number = number ? number : ++tenant->registry->last_number;
-	grant->references = 1;
-	NUMBER_ADD(by_event, tenant->grants, event, grant);
-	if (!table_added()) {
-		free(grant);
-		return -ENOMEM;
-	}
 	if (number)
 		admission_charge_again(tenant, RESOURCE_EVENTS, &event->account, &grant->charge);
 	else
 		r = admission_charge(tenant, RESOURCE_EVENTS, &event->account, &grant->charge, why);
 	if (r != 0) {
-		HASH_DELETE(by_event, tenant->grants, grant);
-		free(grant);
+		grant_free(grant);
 		return r;
 	}
-	if (!number) {
-		admission_warn(tenant, RESOURCE_EVENTS);
-		capacity_note(tenant->registry, false);
-	}
 	LIST_INSERT_HEAD(&event->grants, grant, in_event);
+	tenant->n_grants++;
 	tenant->lingering++; /* until a client leases it */
 	grant_enter(grant);
 	*ret = grant;
 	return 0;
 }
 
-int grant_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct grant **ret,
-	      struct text *why)
+static int grant_make(struct tenant *tenant, const struct description *description, struct event_key key,
+		      uint16_t flags, uint64_t number, struct grant **ret, struct text *why)
 {
-	struct event *event;
-	int r = event_get(tenant, description, flags, &event, why);
+	struct event *event = key.found;
+	int r = 0;
 
-	if (r != 0)
-		return r;
-	r = grant_find_or_make(tenant, event, 0, ret, why);
+	if (event && !event_has_fields(event, description)) {
+		event_say_taken(tenant, event, why);
+		return REFUSAL_NAME_TAKEN;
+	}
+	if (!event)
+		r = event_new(tenant->registry, description, key, flags, &event);
 	if (r == 0)
-		return 0;
-	event_tidy(event);
+		r = grant_find_or_make(tenant, event, number, ret, why);
+	if (r != 0 && event)
+		event_tidy(tenant->registry, event);
 	/* Not before: giving up kept streams may free the event. */
 	if (r > 0 && streams_yield(tenant->level))
 		text_printf(why, "; events kept after their programs ended are released now: try again");
 	return r;
 }
 
-int grant_restore(struct tenant *tenant, uint64_t number, const struct description *description, uint16_t flags,
-		  struct grant **ret)
+int grant_get(struct tenant *tenant, const struct description *description, uint16_t flags, uint64_t number,
+	      struct grant **ret, struct text *why)
 {
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
-	struct event *event;
-	int r = event_get(tenant, description, flags, &event, &why);
+	const struct event_key key = event_find_described(tenant->registry, description, flags);
 
-	if (r != 0)
-		return r < 0 ? r : -EINVAL;
-	r = grant_find_or_make(tenant, event, number, ret, &why);
-	if (r < 0)
-		event_tidy(event);
+	return grant_make(tenant, description, key, flags, number, ret, why);
+}
+
+int grant_ask(struct tenant *tenant, const struct description *description, struct event_key key, uint16_t *flags,
+	      struct grant **ret, struct text *why)
+{
+	const bool is_plain = *flags == 0;
+	int r;
+
+	key = event_find_meant(tenant, description, key, flags);
+	r = grant_make(tenant, description, key, *flags, 0, ret, why);
+	if (r == 0 && is_plain)
+		(*ret)->admitted = tenant->registry->generation;
 	return r;
+}
+
+struct grant *grant_admitted(const struct tenant *tenant, struct event_key key, const char *text, size_t length)
+{
+	struct grant *grant = grant_find(tenant, key.found);
+
+	if (!grant || grant->admitted != tenant->registry->generation || key.found->length != length ||
+	    memcmp(key.found->description, text, length) != 0)
+		return NULL;
+	return grant_ref(grant);
 }
 
 struct grant *grant_ref(struct grant *grant)
@@ -276,17 +314,19 @@ struct grant *grant_ref(struct grant *grant)
 struct grant *grant_unref(struct grant *grant)
 {
 	struct tenant *tenant;
+	struct event *event;
 
 	if (!grant || --grant->references > 0)
 		return NULL;
 	tenant = grant->tenant;
+	event = grant->event;
+	tenant->n_grants--;
 	tenant->lingering--;
 	ledger_strike(tenant->registry->ledger, &grant->entry);
-	HASH_DELETE(by_event, tenant->grants, grant);
 	LIST_REMOVE(grant, in_event);
 	quota_charge_deinit(&grant->charge);
-	event_tidy(grant->event);
-	free(grant);
+	grant_free(grant);
+	event_tidy(tenant->registry, event);
 	tenant_release(tenant);
 	return NULL;
 }
@@ -297,8 +337,17 @@ void grant_persists(struct grant *grant)
 		return;
 	grant->persistent = true;
 	grant_ref(grant);
-	LIST_INSERT_HEAD(&grant->tenant->registry->persistent, grant, persists);
 	grant_enter(grant);
+}
+
+void grants_end(struct registry *registry)
+{
+	while (registry->events) {
+		struct grant *grant = LIST_FIRST(&registry->events->grants);
+
+		assert(grant->persistent && grant->references == 1);
+		grant_unref(grant);
+	}
 }
 
 void grant_lease_begins(struct grant *grant)

@@ -11,8 +11,6 @@ void holder_enter(struct holder *holder)
 		.pid = holder->pid,
 		.uid = holder->uid,
 		.real_uid = holder->real_uid,
-		.holder = holder->lease_number,
-		.bundle = holder->bundle ? holder->bundle->lease_number : 0,
 		.greeted = holder->greeted,
 		.watching = holder->watching,
 		.may_be_root = holder->may_be_root,
@@ -21,7 +19,6 @@ void holder_enter(struct holder *holder)
 	if (!holder->tenant)
 		return;
 	entry.tenant = holder->tenant->number;
-	string_copy(entry.comm, sizeof(entry.comm), holder->comm);
 	ledger_enter(holder->registry->ledger, &holder->entry, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry));
 }
 

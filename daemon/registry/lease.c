@@ -3,86 +3,106 @@
 #include "daemon/registry/lease.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/process/memory.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 
-struct lease *lease_by_bit(const struct holder *holder, uint32_t bit)
+struct reference *lease_by_bit(const struct holder *holder, uint32_t bit)
 {
-	struct lease *lease;
-
-	NUMBER_FIND(by_bit, holder->leases, bit, lease);
-	if (!lease && holder->bundle)
-		NUMBER_FIND(by_bit, holder->bundle->leases, bit, lease);
-	return lease;
+	return id_table_find(&holder->leases, bit);
 }
 
-unsigned leases_count(const struct holder *holder)
+static void lease_enter(struct share *share, const struct reference *reference, bool begins)
 {
-	return HASH_CNT(by_bit, holder->leases) + (holder->bundle ? HASH_CNT(by_bit, holder->bundle->leases) : 0);
+	const struct holder *holder = share->holder;
+
+	ledger_mark(holder->registry->ledger, &share->leases_entry, ENTRY_LEASES, holder->number,
+		    reference->stream->number, reference->index, begins);
 }
 
-struct lease *lease_get(struct holder *holder, struct reference *reference)
+/* There is room in the table of leases. */
+static void lease_begin(struct holder *holder, struct share *share, struct reference *reference)
 {
-	struct lease *lease = lease_by_bit(holder, reference->grant->bit);
-	struct share *share;
-
-	if (lease)
-		return lease;
-	share = share_get(holder, reference->stream);
-	if (!share)
-		return NULL;
-	lease = calloc(1, sizeof(*lease));
-	if (!lease)
-		return NULL;
-	memory_taken(&holder->registry->memory, sizeof(*lease));
-	lease->holder = holder;
-	lease->reference = reference;
-	lease->bit = reference->grant->bit;
-	NUMBER_ADD(by_bit, holder->leases, bit, lease);
-	if (!table_added()) {
-		free(lease);
-		return NULL;
-	}
-	reference->stream->live += LIST_EMPTY(&reference->leases);
+	id_table_add(&holder->leases, reference);
 	/* The first lease is charged with the reference. */
-	if (!LIST_EMPTY(&reference->leases))
+	if (reference->leases++ > 0)
 		quota_hold(&holder->tenant->level->own_leases);
-	LIST_INSERT_HEAD(&reference->leases, lease, in_reference);
+	else
+		reference->stream->live++;
 	share->leases++;
 	grant_lease_begins(reference->grant);
 	holder->registry->leases++;
-	ledger_enter(holder->registry->ledger, &lease->entry, ENTRY_LEASE, holder->lease_number,
-		     reference->grant->number, &(struct entry_lease){ .stream = reference->stream->number },
-		     sizeof(struct entry_lease));
-	return lease;
+	lease_enter(share, reference, true);
 }
 
-void lease_drop(struct lease *lease)
+struct reference *lease_get(struct holder *holder, struct reference *reference)
 {
-	struct reference *reference = lease->reference;
-	struct registry *registry = lease->holder->registry;
+	struct reference *leased = lease_by_bit(holder, (uint32_t)reference->bit);
 
-	ledger_strike(registry->ledger, &lease->entry);
-	HASH_DELETE(by_bit, lease->holder->leases, lease);
-	share_find(lease->holder, reference->stream)->leases--;
-	LIST_REMOVE(lease, in_reference);
-	if (!LIST_EMPTY(&reference->leases))
+	if (leased)
+		return leased;
+	return leases_get(holder, &reference, 1) ? reference : NULL;
+}
+
+bool leases_get(struct holder *holder, struct reference *const *references, size_t n)
+{
+	struct share *share = NULL;
+
+	if (!id_table_reserve(&holder->leases, (uint32_t)n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (lease_by_bit(holder, (uint32_t)references[i]->bit))
+			continue;
+		if (!share || share->stream != references[i]->stream)
+			share = share_get(holder, references[i]->stream);
+		if (!share)
+			return false;
+		lease_begin(holder, share, references[i]);
+	}
+	return true;
+}
+
+/* Everything but the table. */
+static void lease_end(struct holder *holder, struct reference *reference)
+{
+	struct share *share = share_find(holder, reference->stream);
+
+	lease_enter(share, reference, false);
+	share->leases--;
+	if (--reference->leases > 0)
 		quota_release(&reference->stream->tenant->level->own_leases);
-	reference->stream->live -= LIST_EMPTY(&reference->leases);
+	else
+		reference->stream->live--;
 	grant_lease_ends(reference->grant);
-	registry->leases--;
-	memory_freed(&registry->memory, sizeof(*lease));
-	free(lease);
+	holder->registry->leases--;
 }
 
-struct reference *lease_release(struct lease *lease)
+bool lease_release(struct holder *holder, struct reference *reference)
 {
-	struct reference *reference = lease->reference;
+	id_table_remove(&holder->leases, reference);
+	lease_end(holder, reference);
+	return reference->leases == 0;
+}
 
-	lease_drop(lease);
-	return LIST_EMPTY(&reference->leases) ? reference : NULL;
+void leases_drop(struct holder *holder, unsigned n)
+{
+	struct reference *reference;
+
+	while (n-- > 0 && (reference = id_table_next(&holder->leases, &holder->leases_dropped)))
+		lease_release(holder, reference);
+	if (holder->leases.n == 0)
+		holder->leases_dropped = 0;
+}
+
+void leases_drop_on(struct holder *holder, const struct stream *stream)
+{
+	struct reference *reference;
+
+	for (uint32_t at = 0; (reference = id_table_next(&holder->leases, &at));)
+		if (reference->stream == stream)
+			lease_release(holder, reference);
+		else
+			at++;
 }

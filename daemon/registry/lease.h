@@ -1,34 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A claim on one event of a tenant, by one client or by all members of a bundle. */
+/* A client's claim on one event of its tenant: a reference is in the table of the client's leases. */
 
-#include <sys/queue.h>
+#include "daemon/registry/holder.h"
 
-#include "protocol/base/table.h"
-
-struct holder;
 struct reference;
 
-struct lease {
-	struct holder *holder; /* a client's, or a bundle's */
-	struct reference *reference;
-	uint32_t bit;
-	uint32_t entry; /* in the ledger */
-	LIST_ENTRY(lease) in_reference;
-	UT_hash_handle by_bit;
-};
+/*
+ * Records the client's claim, and its share of the stream, unless it leases the event already, perhaps on another stream. Returns the
+ * reference that it leases. NULL: no memory.
+ */
+struct reference *lease_get(struct holder *, struct reference *);
+/* The same for many. False: no memory, and it may have got some. */
+bool leases_get(struct holder *, struct reference *const *, size_t n);
+/* The reference that the client leases; NULL: it has no lease of that event. */
+struct reference *lease_by_bit(const struct holder *, uint32_t bit);
 
-/* Finds or records the client's claim, and its share of the stream. NULL where memory is short. */
-struct lease *lease_get(struct holder *, struct reference *);
-/* The client's own, or its bundle's. */
-struct lease *lease_by_bit(const struct holder *, uint32_t bit);
+/* The client releases it. Whether that was the last lease: then it is for references_release(). */
+bool lease_release(struct holder *, struct reference *);
 
-/* How many claims a client has, of its own and in its bundle. */
-unsigned leases_count(const struct holder *);
-
-/* The client releases it. Returns the reference if it was the last lease on it, for references_release(). */
-struct reference *lease_release(struct lease *);
-
-/* The client has disconnected: the event stays registered while a copy of its data file is open. */
-void lease_drop(struct lease *);
+/* At most n of them: the client has disconnected. Its events stay registered while a copy of their data file is open. */
+void leases_drop(struct holder *, unsigned n);
+/* The same for the leases on one stream alone. */
+void leases_drop_on(struct holder *, const struct stream *);

@@ -3,7 +3,6 @@
 #include "daemon/registry/reference.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/process/memory.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
@@ -20,66 +19,95 @@ struct releases {
 	struct release release[];
 };
 
-static void reference_enter(struct reference *reference)
+/* The entry that the kernel was asked for it becomes that of the reference, unless it has one. */
+static void reference_enter(struct reference *reference, uint32_t *asked)
 {
-	const struct stream *stream = reference->stream;
 	const struct entry_reference entry = { .index = reference->index, .bit = reference->grant->bit };
+	const struct stream *stream = reference->stream;
+	uint64_t word;
 
-	ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
-		     reference->grant->number, &entry, sizeof(entry));
+	_Static_assert(sizeof(word) == sizeof(entry), "data of one word");
+	if (reference->entry != 0 || *asked == 0) {
+		ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
+			     reference->grant->number, &entry, sizeof(entry));
+		return;
+	}
+	memcpy(&word, &entry, sizeof(word));
+	ledger_become(stream->registry->ledger, *asked, ENTRY_REFERENCE, word);
+	reference->entry = *asked;
+	*asked = 0;
 }
 
-void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_entry)
+void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_asked)
 {
-	ledger_enter(stream->registry->ledger, ret_entry, ENTRY_ASKED, stream->number, grant->number, "", 0);
+	static const uint64_t none;
+
+	ledger_enter(stream->registry->ledger, ret_asked, ENTRY_ASKED, stream->number, grant->number, &none,
+		     sizeof(none));
 }
 
 void reference_free(struct reference *reference)
 {
+	struct grant *grant = reference->grant;
+	struct tenant *tenant = reference->stream->tenant;
+
 	if (reference->release)
 		reference->release->reference = NULL;
-	ledger_strike(reference->stream->registry->ledger, &reference->entry);
-	HASH_DELETE(by_grant, reference->stream->references, reference);
+	tenant->ended++;
+	ledger_strike(tenant->registry->ledger, &reference->entry);
+	id_table_remove(&reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
-	grant_unref(reference->grant);
-	quota_release(&reference->stream->tenant->level->own_leases);
-	memory_freed(&reference->stream->registry->memory, sizeof(*reference));
-	free(reference);
+	quota_release(&tenant->level->own_leases);
+	reference->stream = NULL;
+	if (reference != &grant->first)
+		free(reference);
+	grant_unref(grant);
 }
 
-struct reference *reference_find(const struct stream *stream, struct grant *grant)
+/* Until the kernel has answered, the grant has bit 0, and no reference. */
+struct reference *reference_there(const struct stream *stream, const struct grant *grant)
 {
-	struct reference *reference;
+	return id_table_find(&stream->references, grant->bit);
+}
 
-	NUMBER_FIND(by_grant, stream->references, grant, reference);
+struct reference *reference_find(const struct stream *stream, const struct grant *grant)
+{
+	struct reference *reference = reference_there(stream, grant);
+
 	return reference && !reference->release ? reference : NULL;
 }
 
-struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index)
+/* NULL: no memory. */
+static struct reference *reference_new(struct stream *stream, struct grant *grant)
 {
-	struct reference *reference;
+	struct reference *reference = grant->first.stream ? malloc(sizeof(*reference)) : &grant->first;
 
-	NUMBER_FIND(by_grant, stream->references, grant, reference);
-	if (!reference) {
-		reference = calloc(1, sizeof(*reference));
-		if (!reference)
-			return NULL;
-		memory_taken(&stream->registry->memory, sizeof(*reference));
-		reference->stream = stream;
-		reference->grant = grant;
-		LIST_INIT(&reference->leases);
-		NUMBER_ADD(by_grant, stream->references, grant, reference);
-		if (!table_added()) {
+	if (!reference)
+		return NULL;
+	*reference = (struct reference){ .bit = grant->bit, .stream = stream, .grant = grant };
+	if (!id_table_add(&stream->references, reference)) {
+		reference->stream = NULL;
+		if (reference != &grant->first)
 			free(reference);
-			return NULL;
-		}
-		grant_ref(grant);
-		LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
-		/* The charge of its first lease; without any lease the reference itself counts as one. */
-		quota_hold(&stream->tenant->level->own_leases);
+		return NULL;
 	}
+	grant_ref(grant);
+	LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
+	/* The charge of its first lease; without any lease the reference itself counts as one. */
+	quota_hold(&stream->tenant->level->own_leases);
+	return reference;
+}
+
+struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index, uint32_t *asked)
+{
+	struct reference *reference = reference_there(stream, grant);
+
+	if (!reference)
+		reference = reference_new(stream, grant);
+	if (!reference)
+		return NULL;
 	reference->index = index;
-	reference_enter(reference);
+	reference_enter(reference, asked);
 	return reference;
 }
 
@@ -96,10 +124,10 @@ static void on_released(void *data, struct kernel_call *calls, size_t n)
 			continue;
 		reference->release = NULL;
 		/* KERNEL_E_LINGERS: it stays as long as its stream. It may have been leased again meanwhile. */
-		if (!gone || !LIST_EMPTY(&reference->leases))
+		if (!gone || reference->leases > 0)
 			continue;
 		reference_free(reference);
-		if (stream->users == 0 && !stream->references)
+		if (stream->users == 0 && stream->references.n == 0)
 			stream_free(stream);
 	}
 	free(calls);
@@ -120,6 +148,7 @@ void references_release(struct reference *const *references, size_t n)
 		free(releases);
 		return; /* they stay charged until their stream ends */
 	}
+	references[0]->stream->tenant->ended++;
 	for (size_t i = 0; i < n; i++) {
 		if (references[i]->release)
 			references[i]->release->reference = NULL;

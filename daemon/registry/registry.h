@@ -11,6 +11,7 @@
 #include "daemon/process/memory.h"
 #include "daemon/quota/level.h"
 #include "daemon/quota/reserve.h"
+#include "daemon/registry/id_table.h"
 #include "kernel/kernel.h"
 #include "protocol/refusal.h"
 
@@ -24,7 +25,6 @@ struct section_reserve;
 
 LIST_HEAD(grant_list, grant);
 LIST_HEAD(holder_list, holder);
-LIST_HEAD(lease_list, lease);
 LIST_HEAD(reference_list, reference);
 LIST_HEAD(share_list, share);
 LIST_HEAD(sharing_list, stream);
@@ -81,9 +81,8 @@ struct registry {
 	struct tenant *tenants_by_number; /* the same tenants */
 	struct event *events;		  /* table by key; its order, of insertion, is that of numbers */
 	struct event
-		*event_cursor; /* for event_after(): an event that is not behind the last one it has found; or NULL */
-	struct grant_list persistent; /* grants of persistent events */
-	struct stream *streams;	      /* table by number */
+		*event_cursor;	/* for event_after(): an event that is not behind the last one it has found; or NULL */
+	struct stream *streams; /* table by number */
 	struct stream_list lingering; /* streams without a client */
 	struct stream_list ending;    /* streams that are being freed */
 	struct tenant_queue looks;    /* with lingering streams that the kernel is to be asked about */

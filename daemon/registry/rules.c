@@ -81,18 +81,20 @@ static void settle_reserves(struct registry *registry)
 
 static int want_reserves(struct registry *registry, const struct policy *policy)
 {
-	struct policy_reserve reserve;
-
 	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
 		section->wanted = 0;
-	for (size_t at = 0; policy_next_reserve(policy, &at, &reserve);) {
-		struct section_reserve *section = section_find(registry, reserve.pattern);
+	for (size_t i = 0; i < policy->sections.n; i++) {
+		const struct section *of = policy->sections.at[i];
+		struct section_reserve *section;
 
+		if (of->values[POLICY_RESERVE_EVENTS].number == 0)
+			continue;
+		section = section_find(registry, of->name);
 		if (!section)
-			section = section_make(registry, reserve.pattern);
+			section = section_make(registry, of->name);
 		if (!section)
 			return -ENOMEM;
-		section->wanted = reserve.value->number;
+		section->wanted = of->values[POLICY_RESERVE_EVENTS].number;
 	}
 	return 0;
 }
@@ -129,23 +131,26 @@ static void set_requests(struct bucket *bucket, const struct policy_value *value
 	bucket_set(bucket, value ? value->number : UINT32_MAX, value ? value->burst : UINT32_MAX, clock_now());
 }
 
-static const struct {
-	enum policy_key own, of_daemon;
-} limits[RESOURCES] = {
-	[RESOURCE_EVENTS] = { POLICY_MAX_EVENTS, POLICY_DEFAULT_MAX_EVENTS },
-	[RESOURCE_FILES] = { POLICY_MAX_FILES, POLICY_DEFAULT_MAX_FILES },
-	[RESOURCE_LEASES] = { POLICY_MAX_LEASES, POLICY_DEFAULT_MAX_LEASES },
+static const enum policy_key limits[RESOURCES] = {
+	[RESOURCE_EVENTS] = POLICY_MAX_EVENTS,
+	[RESOURCE_FILES] = POLICY_MAX_FILES,
+	[RESOURCE_LEASES] = POLICY_MAX_LEASES,
 };
+
+enum policy_key rules_limit_key(enum resource resource, bool is_own)
+{
+	return is_own ? limits[resource] : policy_key_of_daemon(limits[resource]);
+}
 
 static void set_maximum(const struct registry *registry, struct level *level, const struct policy_rules *rules,
 			enum resource resource)
 {
-	const struct policy_value *by = rules->value[limits[resource].own];
+	const struct policy_value *by = rules->value[limits[resource]];
 	bool is_own = by && !by->is_default;
 	uint32_t maximum;
 
 	if (!is_own)
-		by = policy_daemon(registry->policy, limits[resource].of_daemon);
+		by = policy_daemon(registry->policy, rules_limit_key(resource, false));
 	maximum = by->number;
 	if (!is_own && resource == RESOURCE_EVENTS && registry->max_events != MAX_EVENTS_BY_POLICY) {
 		by = NULL;
@@ -156,11 +161,6 @@ static void set_maximum(const struct registry *registry, struct level *level, co
 		level_set_maximum(level, resource, QUOTA_NO_MAXIMUM, true);
 	else
 		level_set_maximum(level, resource, maximum, is_own);
-}
-
-enum policy_key rules_limit_key(enum resource resource, bool is_own)
-{
-	return is_own ? limits[resource].own : limits[resource].of_daemon;
 }
 
 static void set_limits(struct registry *registry, struct level *level, const struct policy_rules *rules)
@@ -196,31 +196,23 @@ static void forget_reserves(struct rules *rules)
 		reserve_unref(rules->reserve[--rules->n_reserves]);
 }
 
-static bool has_reserve(const struct rules *rules, const struct reserve *reserve)
-{
-	for (size_t i = 0; i < rules->n_reserves; i++)
-		if (rules->reserve[i] == reserve)
-			return true;
-	return false;
-}
-
 /* The nearest section's first. A pattern may match several cgroups around the tenant: it counts once. */
 static void find_reserves(struct tenant *tenant)
 {
 	struct rules *rules = &tenant->rules;
 
 	forget_reserves(rules);
-	if (*tenant->path != '/')
-		return;
-	for (const struct level *level = tenant->level; level; level = level->parent) {
-		const struct section_reserve *section;
+	for (const struct level *level = tenant->level; *tenant->path == '/' && level; level = level->parent) {
+		const struct section_reserve *section = NULL;
 		struct policy_rules here;
+		size_t i = 0;
 
 		policy_lookup(tenant->registry->policy, level->path, &here);
-		section = here.value[POLICY_RESERVE_EVENTS]
-				  ? section_find(tenant->registry, here.value[POLICY_RESERVE_EVENTS]->origin.section)
-				  : NULL;
-		if (section && rules->n_reserves < ARRAY_SIZE(rules->reserve) && !has_reserve(rules, section->reserve))
+		if (here.value[POLICY_RESERVE_EVENTS])
+			section = section_find(tenant->registry, here.value[POLICY_RESERVE_EVENTS]->origin.section);
+		while (section && i < rules->n_reserves && rules->reserve[i] != section->reserve)
+			i++;
+		if (section && i == rules->n_reserves && i < ARRAY_SIZE(rules->reserve))
 			rules->reserve[rules->n_reserves++] = reserve_ref(section->reserve);
 	}
 }
@@ -247,20 +239,14 @@ void rules_update(struct tenant *tenant)
 	policy_resolve(rules->policy, tenant->path, &rules->values);
 	if (registry->allow_persist && rules->values.value[POLICY_ALLOW_PERSIST]->is_default)
 		rules->values.value[POLICY_ALLOW_PERSIST] = &yes;
-	rules->max_connections = policy_tenant_limit(rules->policy, &rules->values, POLICY_MAX_CONNECTIONS)->number;
+	rules->max_connections = policy_tenant_limit(&rules->values, POLICY_MAX_CONNECTIONS)->number;
 	find_reserves(tenant);
 }
 
 /* Applied at the start alone: clients keep the files that they were sent. */
 const char *rules_guard(const struct registry *registry)
 {
-	static const char *const words[] = {
-		[POLICY_GUARD_REQUIRE] = "require",
-		[POLICY_GUARD_PREFER] = "prefer",
-		[POLICY_GUARD_OFF] = "off",
-	};
-
-	return words[policy_daemon(registry->policy, POLICY_GUARD)->number];
+	return policy_key_word(POLICY_GUARD, policy_daemon(registry->policy, POLICY_GUARD));
 }
 
 void rules_forget(struct tenant *tenant)
@@ -277,15 +263,11 @@ static const struct policy_value *rules_value(const struct tenant *tenant, enum 
 bool rules_share_streams(const struct tenant *tenant)
 {
 	const struct registry *registry = tenant->registry;
+	const uint32_t stream = rules_value(tenant, POLICY_STREAM)->number;
 
-	switch (rules_value(tenant, POLICY_STREAM)->number) {
-	case POLICY_STREAM_CLIENT:
-		return false;
-	case POLICY_STREAM_SHARED:
+	if (stream == POLICY_STREAM_SHARED)
 		return registry->kernel->facts.backend != BACKEND_EMBEDDED;
-	default:
-		return registry->guarded;
-	}
+	return stream == POLICY_STREAM_AUTO && registry->guarded;
 }
 
 /* A client that connects while the guard holds counts as a possible root when the guard goes. */

@@ -6,14 +6,20 @@
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
 
-struct share *share_find(const struct holder *holder, const struct stream *stream)
+/* The share that was found last is the first in the list. */
+struct share *share_find(struct holder *holder, const struct stream *stream)
 {
-	struct share *share;
+	struct share *share = LIST_FIRST(&holder->shares);
 
-	LIST_FOREACH(share, &holder->shares, in_client)
-		if (share->stream == stream)
-			return share;
-	return NULL;
+	if (share && share->stream == stream)
+		return share;
+	while (share && share->stream != stream)
+		share = LIST_NEXT(share, in_client);
+	if (!share)
+		return NULL;
+	LIST_REMOVE(share, in_client);
+	LIST_INSERT_HEAD(&holder->shares, share, in_client);
+	return share;
 }
 
 struct share *share_get(struct holder *holder, struct stream *stream)
@@ -42,6 +48,7 @@ void share_free(struct share *share)
 	struct stream *stream = share->stream;
 
 	ledger_strike(share->holder->registry->ledger, &share->entry);
+	ledger_strike(share->holder->registry->ledger, &share->leases_entry);
 	LIST_REMOVE(share, in_client);
 	free(share);
 	stream_unuse(stream);
@@ -65,6 +72,16 @@ unsigned shares_count(const struct holder *holder)
 
 	LIST_FOREACH(share, &holder->shares, in_client)
 		n++;
+	return n;
+}
+
+unsigned shares_count_unsent(const struct holder *holder)
+{
+	const struct share *share;
+	unsigned n = 0;
+
+	LIST_FOREACH(share, &holder->shares, in_client)
+		n += !share->sent;
 	return n;
 }
 

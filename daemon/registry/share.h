@@ -10,15 +10,17 @@ struct stream;
 struct share {
 	struct holder *holder;
 	struct stream *stream;
-	bool sent;	 /* the file was sent, or is about to be */
-	uint32_t entry;	 /* in the ledger */
+	bool sent;	/* the file was sent, or is about to be */
+	uint32_t entry; /* in the ledger */
+	uint32_t leases_entry;
 	unsigned leases; /* of this client on this stream */
 	LIST_ENTRY(share) in_client;
 };
 
 /* Finds or makes the client's share. NULL: no memory. */
 struct share *share_get(struct holder *, struct stream *);
-struct share *share_find(const struct holder *, const struct stream *);
+/* In constant time when asked for one stream after the other. */
+struct share *share_find(struct holder *, const struct stream *);
 /*
  * Whether the data file must not be sent to the client: see stream_must_stay(); or the client is not trusted with an
  * unguarded file.
@@ -28,5 +30,7 @@ void share_free(struct share *);
 /* Enters in the ledger which files were sent. */
 void shares_enter(const struct holder *);
 unsigned shares_count(const struct holder *);
+/* Those whose file the client does not have yet. */
+unsigned shares_count_unsent(const struct holder *);
 /* Ends the client's shares without a lease: the client closes the file, and is sent it again when needed. */
 void shares_tidy(struct holder *);

@@ -231,7 +231,7 @@ int stream_made(struct stream *stream, struct kernel_call *call)
 /* A kept stream has no live events, and is there for clients that come back. */
 static bool stream_is_dying(const struct stream *stream)
 {
-	unsigned dead = HASH_CNT(by_grant, stream->references) - stream->live;
+	unsigned dead = stream->references.n - stream->live;
 
 	return !stream->kept && dead > MAX(stream->live, STREAM_DEAD_MIN);
 }
@@ -239,7 +239,7 @@ static bool stream_is_dying(const struct stream *stream)
 /* The kernel copies a file's whole list for each event that is added to it. */
 static bool takes_events(const struct stream *stream)
 {
-	bool is_short = stream->registry->kernel->tracer || HASH_CNT(by_grant, stream->references) < STREAM_EVENTS_MAX;
+	bool is_short = stream->registry->kernel->tracer || stream->references.n < STREAM_EVENTS_MAX;
 
 	return is_short && !stream_is_dying(stream);
 }
@@ -253,12 +253,13 @@ bool stream_may_serve(const struct stream *stream, const struct holder *holder)
 struct stream *stream_for(const struct holder *holder)
 {
 	const struct share *share;
-	struct stream *stream;
+	struct stream *stream, *next;
 
 	LIST_FOREACH(share, &holder->shares, in_client)
 		if (takes_events(share->stream))
 			return share->stream;
-	LIST_FOREACH(stream, &holder->tenant->sharing, sharing) {
+	for (stream = LIST_FIRST(&holder->tenant->sharing); stream; stream = next) {
+		next = LIST_NEXT(stream, sharing);
 		if (stream->uid != holder->uid || !takes_events(stream))
 			continue;
 		/* Now, before an event is registered on it for another client. */
@@ -266,6 +267,8 @@ struct stream *stream_for(const struct holder *holder)
 			stream_prove(stream);
 		if (rules_share_streams(stream->tenant))
 			return stream;
+		/* Nor later, when there is a guard again: its client may have registered on it meanwhile. */
+		stream_unshare(stream);
 	}
 	return NULL;
 }
@@ -340,10 +343,12 @@ static void stream_release(struct stream *stream, unsigned most)
 {
 	struct registry *registry = stream->registry;
 	struct tenant *tenant = stream->tenant;
+	struct reference *reference;
+	uint32_t at = 0;
 
-	for (; stream->references && most > 0; most--)
-		reference_free(stream->references);
-	if (stream->references)
+	for (; most > 0 && (reference = id_table_next(&stream->references, &at)); most--)
+		reference_free(reference);
+	if (stream->references.n > 0)
 		return;
 	TAILQ_REMOVE(&registry->ending, stream, idle);
 	ledger_strike(registry->ledger, &stream->entry);
@@ -377,7 +382,7 @@ static void stream_leave(struct stream *stream)
 	stream->fd = fd_close(stream->fd);
 	stream->closed = true;
 	watch_no_more(stream);
-	if (!stream->references)
+	if (stream->references.n == 0)
 		stream_free(stream);
 	else
 		linger_begin(stream);
@@ -391,14 +396,12 @@ static void stream_on_kept(struct ev_loop *loop _unused_, ev_timer *w, int event
 /* Whether each event of the kept stream is also on the other, which may be of the next tenant of that path. */
 static bool stream_has_all(const struct stream *stream, const struct stream *kept)
 {
-	for (const struct reference *at = kept->references; at; at = at->by_grant.next) {
-		struct grant *grant;
-		struct reference *found = NULL;
+	const struct reference *reference;
 
-		NUMBER_FIND(by_event, stream->tenant->grants, at->grant->event, grant);
-		if (grant)
-			NUMBER_FIND(by_grant, stream->references, grant, found);
-		if (!found)
+	ID_TABLE_FOREACH(reference, &kept->references) {
+		const struct grant *grant = grant_find(stream->tenant, reference->grant->event);
+
+		if (!grant || !reference_there(stream, grant))
 			return false;
 	}
 	return true;
@@ -430,9 +433,9 @@ bool streams_yield(struct level *level)
 /* Whether one of its events is used on no other stream of the tenant. Kept streams don't count: they may end sooner. */
 static bool stream_is_needed(const struct stream *stream)
 {
-	for (const struct reference *at = stream->references; at; at = at->by_grant.next) {
-		const struct reference *other;
+	const struct reference *at, *other;
 
+	ID_TABLE_FOREACH(at, &stream->references) {
 		LIST_FOREACH(other, &at->grant->registered, in_grant)
 			if (other != at && other->stream->users > 0)
 				break;

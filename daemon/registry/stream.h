@@ -31,23 +31,23 @@ struct stream {
 	struct quota_charge charge; /* of the file, until the kernel has let it go */
 	uid_t uid;		    /* whose programs it is for */
 	uint32_t number;
-	uint32_t entry;		      /* in the ledger */
-	uint64_t place;		      /* of its lock, for the next keeper */
-	int fd;			      /* ours: while more clients may get it, or its first one has not yet */
-	bool made;		      /* the kernel has made it */
-	bool shared;		      /* is in the tenant's list of streams that serve all clients of a user */
-	bool self_registered;	      /* a program has registered events on it directly, and that was logged */
-	bool unwatched;		      /* it lingers, and nothing guards it */
-	bool closed;		      /* the kernel's part has no copy of its own any more */
-	int failed;		      /* the error of the kernel that did not make it, for waiting requests */
-	unsigned users;		      /* shares, and requests that are about to have a share */
-	unsigned live;		      /* references with a lease */
-	bool kept;		      /* in the list of its level */
-	bool was_kept;		      /* it was kept, and an earlier client may still have a copy */
-	bool lingers;		      /* see linger.c */
-	bool ends;		      /* it is being freed */
-	bool is_due;		      /* in the list of its tenant, to be looked at */
-	struct reference *references; /* table by grant */
+	uint32_t entry;		    /* in the ledger */
+	uint64_t place;		    /* of its lock, for the next keeper */
+	int fd;			    /* ours: while more clients may get it, or its first one has not yet */
+	bool made;		    /* the kernel has made it */
+	bool shared;		    /* is in the tenant's list of streams that serve all clients of a user */
+	bool self_registered;	    /* a program has registered events on it directly, and that was logged */
+	bool unwatched;		    /* it lingers, and nothing guards it */
+	bool closed;		    /* the kernel's part has no copy of its own any more */
+	int failed;		    /* the error of the kernel that did not make it, for waiting requests */
+	unsigned users;		    /* shares, and requests that are about to have a share */
+	unsigned live;		    /* references with a lease */
+	bool kept;		    /* in the list of its level */
+	bool was_kept;		    /* it was kept, and an earlier client may still have a copy */
+	bool lingers;		    /* see linger.c */
+	bool ends;		    /* it is being freed */
+	bool is_due;		    /* in the list of its tenant, to be looked at */
+	struct id_table references; /* by bit */
 	LIST_ENTRY(stream) sharing;
 	TAILQ_ENTRY(stream) idle; /* while users == 0: it is kept, lingers or ends */
 	TAILQ_ENTRY(stream) due;

@@ -8,6 +8,8 @@
 #include "daemon/identity/cgroup.h"
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
+#include "daemon/limits.h"
+#include "daemon/process/clock.h"
 #include "daemon/registry/resting.h"
 #include "daemon/registry/rules.h"
 #include "kernel/kernel.h"
@@ -40,6 +42,7 @@ static struct tenant *tenant_free(struct tenant *tenant)
 	if (tenant->level)
 		resting_add(tenant->registry, tenant->level);
 	level_unref(tenant->level);
+	free(tenant->precedent);
 	free(tenant->path);
 	free(tenant);
 	return NULL;
@@ -164,17 +167,32 @@ int tenant_of_cgroup(struct registry *registry, const char *cgroup, struct tenan
 
 int tenant_of_peer(struct registry *registry, const struct peer *peer, struct tenant **ret)
 {
-	char path[PATH_MAX];
+	struct cgroup *cgroup = peer->cgroup;
+	char path[64];
+	double now;
 	int r;
 
-	if (!registry->tenant_is_process)
-		return tenant_of_cgroup(registry, peer->cgroup, ret);
-	/* The path is made up, and does not look like a cgroup's. */
-	snprintf(path, sizeof(path), "process:%d:%s", (int)peer->pid, peer->comm);
-	r = tenant_get(registry, path, 0, ret);
-	if (r == 0)
+	if (registry->tenant_is_process) {
+		/* The path is made up, and does not look like a cgroup's. */
+		snprintf(path, sizeof(path), "process:%d:%s", (int)peer->pid, peer->comm);
+		r = tenant_get(registry, path, 0, ret);
+		if (r == 0)
+			rules_update(*ret);
+		return r;
+	}
+	now = clock_now();
+	*ret = tenant_by_number(registry, cgroup->tenant);
+	if (*ret && cgroup->generation == registry->generation && now - cgroup->looked < BORDER_INTERVAL) {
 		rules_update(*ret);
-	return r;
+		return 0;
+	}
+	r = tenant_of_cgroup(registry, cgroup->path, ret);
+	if (r < 0 || cgroup->id == 0)
+		return r;
+	cgroup->tenant = (*ret)->number;
+	cgroup->generation = registry->generation;
+	cgroup->looked = now;
+	return 0;
 }
 
 int tenant_of_policy(struct registry *registry, struct tenant **ret)
@@ -238,7 +256,7 @@ void tenant_release(struct tenant *tenant)
 {
 	struct registry *registry = tenant->registry;
 
-	if (tenant->connections > 0 || tenant->grants || tenant->streams > 0)
+	if (tenant->connections > 0 || tenant->n_grants > 0 || tenant->streams > 0)
 		return;
 	if (tenant->page_fd >= 0)
 		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });

@@ -8,13 +8,11 @@
 #include "protocol/base/table.h"
 #include "protocol/refusal.h"
 
-struct bundle;
 struct client;
 struct holder;
-struct grant;
 struct page_view;
-struct parking;
 struct peer;
+struct precedent;
 struct reserve;
 
 TAILQ_HEAD(client_queue, client);
@@ -69,10 +67,10 @@ struct tenant {
 	uint32_t foreign_before;    /* the fewest foreign events since the first of them */
 	LIST_ENTRY(tenant) in_unwatched;
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
-	struct grant *grants;	     /* table by event */
-	struct bundle *bundles;	     /* table by request */
-	size_t bundle_bytes;	     /* of all bundles, listed or not */
-	struct parking *parkings;    /* table by request */
+	struct id_table grants;	     /* by the number of their event, but for those that are the event's first */
+	unsigned n_grants;	     /* with these */
+	struct precedent *precedent; /* for requests to come; NULL: none */
+	uint64_t ended;		     /* counts references that have ended or are being released */
 	uint32_t lingering;	     /* grants without a lease */
 
 	uint64_t lost;

@@ -16,7 +16,7 @@ int handle_query(struct client *client, const struct message *message)
 		.events = tenant->level->own.held,
 		.events_max = tenant->level->own.maximum,
 		.lingering = tenant->lingering,
-		.leases = leases_count(&client->holder),
+		.leases = client->holder.leases.n,
 		.connections = tenant->connections,
 		.lost = tenant->lost,
 		.records = stats.records,

@@ -7,8 +7,8 @@
  * has granted it, it becomes a reference of the stream and a lease of the client, before the answer is sent. Anything else is
  * released with the item. If the client leaves meanwhile, only the leases are not made.
  *
- * If a bundle holds all the events of an identical request, nothing is decided. A request that is identical to one under way
- * waits for that: five hundred workers that start together are one registration.
+ * The workers of a service start alike. An event that one of them has registered is admitted again without a look at its fields, if
+ * it is described in the same words. And if a whole request is the same as one before, there is a precedent.
  */
 
 #include <stdio.h>
@@ -33,7 +33,7 @@
 /* Items that are decided in one turn: a hundred microseconds' worth, and half of the calls that fit into one packet to the keeper. */
 enum { PART = 50 };
 
-/* With its call and, at worst, a sentence. The request is there twice at most: to be decided, and as the key of a parking. */
+/* With its call and, at worst, a sentence. */
 enum { ITEM_BYTES = sizeof(struct item) + sizeof(struct kernel_call) + WIRE_SENTENCE_MAX };
 
 /* Calls that are submitted together. */
@@ -46,7 +46,6 @@ struct batch {
 
 static void registration_free(struct registration *registration)
 {
-	parking_close(&registration->parking);
 	registration->tenant->waiting -= registration->bytes;
 	memory_freed(&registration->registry->memory, registration->bytes);
 	for (size_t i = 0; i < registration->n_items; i++) {
@@ -58,30 +57,35 @@ static void registration_free(struct registration *registration)
 	free(registration);
 }
 
-static struct registration *registration_new(struct client *client, uint32_t serial, const struct strings *strings)
+static struct registration *registration_new(struct client *client, const struct message *message,
+					     const struct strings *strings)
 {
-	struct cursor request = strings->items;
+	struct cursor body = message->body;
+	const size_t head = body.left - strings->items.left;
 	/* A long request is decided in several turns, and its packet is in a buffer that all clients share. */
-	size_t copied = strings->count > PART ? request.left : 0;
+	size_t copied = strings->count > PART ? body.left : 0;
 	struct registration *registration =
-		calloc(1, sizeof(*registration) + strings->count * sizeof(struct item) + copied);
+		malloc(sizeof(*registration) + strings->count * sizeof(struct item) + copied);
 	uint8_t *copy;
 
 	if (!registration)
 		return NULL;
 	copy = (uint8_t *)&registration->items[strings->count];
-	registration->connections = client->connections;
-	registration->registry = client->holder.registry;
-	registration->tenant = client->holder.tenant;
-	registration->bytes = sizeof(*registration) + (strings->count + 1) * ITEM_BYTES + 2 * request.left;
+	*registration = (struct registration){
+		.connections = client->connections,
+		.registry = client->holder.registry,
+		.tenant = client->holder.tenant,
+		.serial = message->serial,
+		.bytes = sizeof(*registration) + (strings->count + 1) * ITEM_BYTES + body.left,
+		.request = body,
+		.undecided = *strings,
+	};
 	registration->tenant->waiting += registration->bytes;
 	memory_taken(&registration->registry->memory, registration->bytes);
-	registration->serial = serial;
-	registration->generation = client->holder.registry->generation;
-	registration->undecided = *strings;
 	if (copied > 0) {
-		memcpy(copy, request.at, copied);
-		registration->undecided.items = cursor_make(copy, copied);
+		memcpy(copy, body.at, copied);
+		registration->request = cursor_make(copy, copied);
+		registration->undecided.items = cursor_make(copy + head, copied - head);
 	}
 	return registration;
 }
@@ -103,34 +107,54 @@ static void batch_add(struct batch *batch, struct item *item, struct kernel_call
 	batch->calls[batch->n++] = call;
 }
 
-void item_refuse(struct item *item, uint32_t refusal, const char *sentence)
+/* As requested, or as registered, and truncated: for the log. */
+static void item_put_name(const struct registration *registration, const struct item *item, struct text *name)
 {
+	const struct event *event = item->grant ? item->grant->event : NULL;
+	struct string_item asked = registration->asked;
+	size_t length = 0;
+
+	if (event)
+		asked = (struct string_item){ .text = event->description, .length = event->name_length };
+	while (length < asked.length && !strchr(" \t:", asked.text[length]))
+		length++;
+	text_put(name, asked.text, length);
+}
+
+void item_refuse(struct registration *registration, struct item *item, uint32_t refusal, const char *sentence)
+{
+	char buffer[64];
+	struct text name = text_make(buffer, sizeof(buffer));
+
+	item_put_name(registration, item, &name);
+	if (registration->task.client)
+		refusal_note(registration->registry, registration->tenant, buffer, refusal, sentence);
 	item->refusal = refusal;
 	item->sentence = strdup(sentence);
 	item->grant = grant_unref(item->grant);
 }
 
 /* `r`: a positive refusal with its sentence, or a negative errno. */
-static void item_refuse_for(struct item *item, int r, const char *sentence)
+static void item_refuse_for(struct registration *registration, struct item *item, int r, const char *sentence)
 {
 	char trouble[WIRE_SENTENCE_MAX];
 
 	if (r > 0) {
-		item_refuse(item, (uint32_t)r, sentence);
+		item_refuse(registration, item, (uint32_t)r, sentence);
 		return;
 	}
 	snprintf(trouble, sizeof(trouble), "trouble in the daemon or the kernel (%s); try again later", strerror(-r));
-	item_refuse(item, REFUSAL_TROUBLE, trouble);
+	item_refuse(registration, item, REFUSAL_TROUBLE, trouble);
 }
 
-void item_refuse_unguarded(struct item *item, const struct tenant *tenant)
+void item_refuse_unguarded(struct registration *registration, struct item *item)
 {
-	bool is_suspect = streams_are_suspect(tenant);
+	bool is_suspect = streams_are_suspect(registration->tenant);
 
 	if (is_suspect)
-		capacity_look(tenant->registry);
+		capacity_look(registration->registry);
 	item_refuse(
-		item, REFUSAL_TROUBLE,
+		registration, item, REFUSAL_TROUBLE,
 		is_suspect
 			? "the kernel has events that no client registered, and this tenant has an unguarded data file that was "
 			  "kept open after hanging up: no new one until it is closed"
@@ -145,9 +169,16 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 	static struct description description; /* large */
 	const struct kernel_facts *facts = &client->holder.registry->kernel->facts;
 	const uint16_t unknown = asked->flags & ~(REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
+	struct tenant *tenant = client->holder.tenant;
+	const struct event_key key = event_look_up(tenant->registry, asked->text, asked->length);
 	struct policy_verdict verdict;
 	int r;
 
+	/* A prefix makes another name of it. */
+	if (asked->flags == 0 && !tenant->rules.values.value[POLICY_NAME_PREFIX]->text)
+		item->grant = grant_admitted(tenant, key, asked->text, asked->length);
+	if (item->grant)
+		return 0;
 	if (unknown) {
 		text_printf(why, "unknown flags %#x; a newer daemon may know them", unknown);
 		return REFUSAL_KERNEL_TOO_OLD;
@@ -158,47 +189,66 @@ static int item_decide(struct client *client, const struct string_item *asked, s
 			    asked->flags & REGISTER_PERSIST ? "persistent" : "multi-format");
 		return REFUSAL_KERNEL_TOO_OLD;
 	}
-	r = policy_admit(&client->holder.tenant->rules.values, asked->text, asked->length, asked->flags, &description,
-			 &verdict, why);
-	if (r != 0)
-		return r;
-	item->flags = grant_flags(client->holder.tenant, &description, asked->flags);
-	return grant_get(client->holder.tenant, &description, item->flags, &item->grant, why);
+	r = policy_admit(&tenant->rules.values, asked->text, asked->length, asked->flags, &description, &verdict, why);
+	return r != 0 ? r : grant_ask(tenant, &description, key, &item->flags, &item->grant, why);
 }
 
-/* Already on a stream that the client has, or may have. NULL: the kernel has to be asked. */
-static struct reference *register_find_reference(const struct client *client, struct grant *grant)
+/* Where clients share streams, an event is on few of them. */
+static struct reference *register_find_shared(struct holder *holder, const struct grant *grant)
 {
 	struct reference *reference;
-	const struct share *share;
-	unsigned unsent = 0;
 
-	LIST_FOREACH(share, &client->holder.shares, in_client) {
-		unsent += !share->sent;
-		reference = reference_find(share->stream, grant);
-		if (reference)
-			return reference;
-	}
-	/* One more file has to fit into the answer, and there may be a new stream, too. */
-	if (!rules_share_streams(client->holder.tenant) || unsent >= WIRE_FDS_MAX - 1)
-		return NULL;
 	LIST_FOREACH(reference, &grant->registered, in_grant)
-		if (!reference->release && stream_may_serve(reference->stream, &client->holder))
+		if (!reference->release && share_find(holder, reference->stream))
 			return reference;
+	LIST_FOREACH(reference, &grant->registered, in_grant)
+		if (!reference->release && stream_may_serve(reference->stream, holder))
+			/* One more file has to fit into the answer, and there may be a new stream, too. */
+			return shares_count_unsent(holder) < WIRE_FDS_MAX - 1 ? reference : NULL;
 	return NULL;
 }
 
-/* The client may have it already, on another stream. */
-static void item_lease(struct client *client, struct item *item, struct reference *reference)
+/* Where they don't, a client has few streams. */
+static struct reference *register_find_own(const struct holder *holder, const struct grant *grant)
 {
-	const struct lease *lease = lease_get(&client->holder, reference);
+	struct reference *reference = NULL;
+	const struct share *share;
 
-	if (!lease) {
-		item_refuse_for(item, -ENOMEM, "");
+	LIST_FOREACH(share, &holder->shares, in_client) {
+		reference = reference_find(share->stream, grant);
+		if (reference)
+			break;
+	}
+	return reference;
+}
+
+/* The client may have it already, on another stream. */
+static void item_lease(struct registration *registration, struct holder *holder, struct item *item,
+		       struct reference *reference)
+{
+	const struct reference *leased = lease_get(holder, reference);
+
+	if (!leased) {
+		item_refuse_for(registration, item, -ENOMEM, "");
 		return;
 	}
-	item->stream = lease->reference->stream;
-	item->index = lease->reference->index;
+	item->stream = leased->stream;
+	item->index = leased->index;
+}
+
+/* Already on a stream that the client has, or may have. NULL: the kernel has to be asked. */
+static struct reference *register_find_reference(struct holder *holder, const struct item *item)
+{
+	const struct grant *grant = item->grant;
+	struct reference *leased = lease_by_bit(holder, grant->bit);
+
+	/* For a persistent event the kernel is asked each time. */
+	if (LIST_EMPTY(&grant->registered) || item->flags & REGISTER_PERSIST)
+		return NULL;
+	if (leased && !leased->release)
+		return leased;
+	return rules_share_streams(holder->tenant) ? register_find_shared(holder, grant)
+						   : register_find_own(holder, grant);
 }
 
 /* The stream on which to register: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
@@ -230,7 +280,6 @@ static void register_add_call(struct batch *batch, struct item *item)
 	reference_enter_asked(stream, item->grant, &item->asked);
 	/* Room for the lease, until the call is answered. */
 	quota_hold(&stream->tenant->level->own_leases);
-	admission_warn(stream->tenant, RESOURCE_LEASES);
 	batch_add(batch, item,
 		  (struct kernel_call){
 			  .op = KERNEL_REGISTER,
@@ -242,61 +291,84 @@ static void register_add_call(struct batch *batch, struct item *item)
 		  });
 }
 
-/* Leases the item at once, or asks the kernel for it. */
-static void item_place(struct client *client, struct batch *batch, struct item *item)
+/* The stream that was chosen for all items. It may have ended before the first of them is registered on it. */
+static struct stream *register_next_stream(const struct registration *registration)
 {
-	const struct registration *registration = batch->registration;
-	struct tenant *tenant = client->holder.tenant;
 	struct stream *next = registration->stream;
-	struct reference *reference = NULL;
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
-	bool has_room;
-	int r;
 
-	/* The stream that was chosen for all items may have ended before the first of them is registered on it. */
 	if (!next)
 		next = stream_by_number(registration->registry, registration->next);
-	if (next && next->closed)
-		next = NULL;
-	/* For a persistent event the kernel is asked each time. */
-	if (!(item->flags & REGISTER_PERSIST))
-		reference = register_find_reference(client, item->grant);
+	return next && !next->closed ? next : NULL;
+}
+
+/* Asks the kernel for the item. */
+static void item_ask(struct client *client, struct batch *batch, struct item *item)
+{
+	struct registration *registration = batch->registration;
+	struct tenant *tenant = client->holder.tenant;
+	struct stream *next = register_next_stream(registration);
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
+	int r;
+
 	/* Where there never was a guard the file would not leave. */
-	if (!reference && !next && !tenant->registry->kernel->facts.guarded && streams_are_suspect(tenant)) {
-		item_refuse_unguarded(item, tenant);
+	if (!next && !tenant->registry->kernel->facts.guarded && streams_are_suspect(tenant)) {
+		item_refuse_unguarded(registration, item);
 		return;
 	}
-	has_room = reference && (LIST_EMPTY(&reference->leases) || lease_by_bit(&client->holder, item->grant->bit));
-	r = has_room ? 0 : admission_ask_lease(tenant, &why);
-	if (r == 0 && !reference)
+	r = admission_ask_lease(tenant, &why);
+	if (r == 0)
 		r = register_take_stream(client, batch, next, &why);
 	if (r != 0)
-		item_refuse_for(item, r, sentence);
-	else if (reference)
-		item_lease(client, item, reference);
+		item_refuse_for(registration, item, r, sentence);
 	else
 		register_add_call(batch, item);
 }
 
-static void register_decide_item(struct client *client, struct batch *batch, struct item *item,
-				 const struct string_item *asked)
+/* Leases the item at once, or asks the kernel for it. */
+static void item_place(struct client *client, struct batch *batch, struct item *item)
 {
+	struct registration *registration = batch->registration;
+	struct reference *reference = register_find_reference(&client->holder, item);
 	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence)), name = text_make(item->name, sizeof(item->name));
-	size_t name_length = 0;
+	struct text why = text_make(sentence, sizeof(sentence));
+	int r = 0;
+
+	if (!reference) {
+		item_ask(client, batch, item);
+		return;
+	}
+	if (reference->leases > 0 && !lease_by_bit(&client->holder, (uint32_t)reference->bit))
+		r = admission_ask_lease(client->holder.tenant, &why);
+	if (r == 0)
+		item_lease(registration, &client->holder, item, reference);
+	else
+		item_refuse_for(registration, item, r, sentence);
+}
+
+static void register_decide_item(struct client *client, struct batch *batch, const struct string_item *asked)
+{
+	struct registration *registration = batch->registration;
+	struct item *item = &registration->items[registration->n_items++];
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
 	int r;
 
-	while (name_length < asked->length && !strchr(" \t:", asked->text[name_length]))
-		name_length++;
-	text_put(&name, asked->text, name_length);
-
-	item->flags = asked->flags;
+	*item = (struct item){ .flags = asked->flags };
+	registration->asked = *asked;
 	r = item_decide(client, asked, item, &why);
 	if (r == 0)
 		item_place(client, batch, item);
 	else
-		item_refuse_for(item, r, sentence);
+		item_refuse_for(registration, item, r, sentence);
+}
+
+/* Once for a part of the items. */
+static void register_warn(struct tenant *tenant)
+{
+	admission_warn(tenant, RESOURCE_EVENTS);
+	admission_warn(tenant, RESOURCE_LEASES);
+	capacity_note(tenant->registry, false);
 }
 
 /* --- the kernel's answers --- */
@@ -330,11 +402,11 @@ static bool item_ask_as_one_of_many(struct registration *registration, struct it
 		return false;
 	item->grant = grant_unref(item->grant);
 	item->flags |= REGISTER_MULTI_FORMAT;
-	r = grant_get(client->holder.tenant, &description, item->flags, &item->grant, &why);
+	r = grant_get(client->holder.tenant, &description, item->flags, 0, &item->grant, &why);
 	if (r == 0)
 		item_ask_again(registration, item);
 	else
-		item_refuse_for(item, r, sentence);
+		item_refuse_for(registration, item, r, sentence);
 	return true;
 }
 
@@ -345,17 +417,17 @@ static void item_grant(struct registration *registration, struct item *item, con
 
 	registration->has_self_registered |= call->number;
 	item->grant->bit = call->bit;
-	reference = reference_get(registration->stream, item->grant, call->index);
+	reference = reference_get(registration->stream, item->grant, call->index, &item->asked);
 	if (!reference) {
 		/* It stays registered until the stream ends. */
-		item_refuse_for(item, -ENOMEM, "");
+		item_refuse_for(registration, item, -ENOMEM, "");
 		return;
 	}
 	if (item->flags & REGISTER_PERSIST)
 		grant_persists(item->grant);
 	if (client)
-		item_lease(client, item, reference);
-	if (LIST_EMPTY(&reference->leases))
+		item_lease(registration, &client->holder, item, reference);
+	if (reference->leases == 0)
 		references_release(&reference, 1);
 }
 
@@ -374,11 +446,11 @@ static void item_settle(struct registration *registration, struct item *item, co
 	}
 	ledger_strike(registration->registry->ledger, &item->asked);
 	if (stream->failed == STREAM_E_UNGUARDED) {
-		item_refuse_unguarded(item, stream->tenant);
+		item_refuse_unguarded(registration, item);
 		return;
 	}
 	if (stream->failed) {
-		item_refuse_for(item, stream->failed, "");
+		item_refuse_for(registration, item, stream->failed, "");
 		return;
 	}
 	if (call->result == KERNEL_E_SETTLING && settling_goes_on(&registration->deadline)) {
@@ -393,9 +465,9 @@ static void item_settle(struct registration *registration, struct item *item, co
 		capacity_note(registration->registry, true);
 	sentence = refusal_for_kernel(call->result, &refusal);
 	if (sentence)
-		item_refuse(item, refusal, sentence);
+		item_refuse(registration, item, refusal, sentence);
 	else
-		item_refuse_for(item, call->result < 0 ? call->result : -EIO, "");
+		item_refuse_for(registration, item, call->result < 0 ? call->result : -EIO, "");
 }
 
 static void register_on_answer(void *data, struct kernel_call *calls, size_t n)
@@ -450,8 +522,10 @@ static void register_ask_again(struct registration *registration)
 		registration->n_again--;
 		item_place(client, batch, item);
 	}
-	if (batch)
+	if (batch) {
+		register_warn(registration->tenant);
 		batch_submit(batch);
+	}
 	register_end_part(registration);
 }
 
@@ -512,7 +586,8 @@ static void register_decide(struct registration *registration)
 		return;
 	}
 	for (unsigned i = 0; i < PART && strings_next(undecided, &asked); i++)
-		register_decide_item(client, batch, &registration->items[registration->n_items++], &asked);
+		register_decide_item(client, batch, &asked);
+	register_warn(registration->tenant);
 	/* Not later: others may build on its stream at once. */
 	batch_submit(batch);
 	if (undecided->count > 0)
@@ -526,43 +601,26 @@ static void register_on_turn(struct client_task *task)
 	register_decide(container_of(task, struct registration, task));
 }
 
-static int register_strings(struct client *client, const struct message *message, const struct bundle_key *key)
+int handle_register(struct client *client, const struct message *message)
 {
 	struct registration *registration;
 	struct strings strings;
 	const struct stream *next;
 
+	if (registered_answer_alike(client, message))
+		return 0;
 	if (decode_strings(message->body, &strings) != 0 || strings.flags != 0)
 		return REFUSAL_BAD_PACKET;
-	registration = registration_new(client, message->serial, &strings);
+	registration = registration_new(client, message, &strings);
 	if (!registration) {
 		register_run_out_of_memory(client, message->serial);
 		return 0;
 	}
-	if (key && strings.count >= BUNDLE_EVENTS_MIN)
-		parking_open(&registration->parking, client->holder.tenant, key);
 	/* A stream that is shared is proved with this, once for all items. */
 	next = stream_for(&client->holder);
 	registration->next = next ? next->number : 0;
 	registration->under_way = 1;
 	task_begin(&registration->task, client);
 	register_decide(registration);
-	return 0;
-}
-
-int handle_register(struct client *client, const struct message *message)
-{
-	static struct bundle_key key; /* large */
-	struct parking *alike;
-
-	if (!bundle_may_serve(&client->holder))
-		return register_strings(client, message, NULL);
-	bundle_key(&client->holder, message->body, &key);
-	if (registered_answer_alike(client, &key, message->serial))
-		return 0;
-	alike = parking_find(client->holder.tenant, &key);
-	if (!alike)
-		return register_strings(client, message, &key);
-	parking_add(alike, client);
 	return 0;
 }

@@ -2,10 +2,11 @@
 
 #include "daemon/requests/registered.h"
 
+#include "daemon/registry/admission.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
+#include "daemon/registry/precedent.h"
 #include "daemon/registry/reference.h"
-#include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
 
@@ -37,20 +38,17 @@ static void encode_item(struct packet *packet, const struct item *item)
 static void take_back(struct registration *registration, struct client *client, const struct stream *stream)
 {
 	const char *distrust = rules_distrust(&client->holder);
-	struct lease *lease, *next;
 
-	HASH_ITER(by_bit, client->holder.leases, lease, next)
-		if (lease->reference->stream == stream)
-			lease_drop(lease);
+	leases_drop_on(&client->holder, stream);
 	for (size_t i = 0; i < registration->n_items; i++) {
 		struct item *item = &registration->items[i];
 
 		if (item->refusal != REFUSAL_NONE || item->stream != stream)
 			continue;
 		if (distrust)
-			item_refuse(item, REFUSAL_NOT_PERMITTED, distrust);
+			item_refuse(registration, item, REFUSAL_NOT_PERMITTED, distrust);
 		else
-			item_refuse_unguarded(item, client->holder.tenant);
+			item_refuse_unguarded(registration, item);
 	}
 }
 
@@ -87,22 +85,22 @@ static void collect_streams(struct registration *registration, struct client *cl
 	}
 }
 
-/* Whether the client has got all that it asked for, nothing else, and in a way that serves others. */
-static bool makes_bundle(const struct registration *registration, const struct client *client)
+/* Later identical requests are answered alike, if nothing is in the way of that: all of it was there, on shared files. */
+static void set_precedent(const struct registration *registration, struct client *client, struct cursor answer)
 {
-	if (!registration->parking.key || client->holder.bundle ||
-	    HASH_CNT(by_bit, client->holder.leases) != registration->n_items)
-		return false;
-	/* After a reload another client might be refused what this one was granted. */
-	if (registration->generation != client->holder.registry->generation)
-		return false;
+	static struct reference *references[WIRE_BATCH_MAX];
+
+	/* Without a stream the kernel was not asked. */
+	if (registration->stream || registration->n_items < PRECEDENT_EVENTS_MIN)
+		return;
 	for (size_t i = 0; i < registration->n_items; i++) {
 		const struct item *item = &registration->items[i];
 
 		if (item->refusal != REFUSAL_NONE || item->flags & REGISTER_PERSIST || !item->stream->shared)
-			return false;
+			return;
+		references[i] = lease_by_bit(&client->holder, item->grant->bit);
 	}
-	return true;
+	precedent_set(&client->holder, registration->request, answer, references, registration->n_items);
 }
 
 /* Closes our copies of files that no other client will get, unless the next keeper would need them. */
@@ -127,42 +125,45 @@ void registered_answer(struct registration *registration, struct client *client)
 	packet = client_answer(client, KIND_REGISTERED, registration->serial, 0);
 	encode_begin(packet, KIND_REGISTERED, registration->serial, 0, streams.number, streams.n);
 	mark = encode_answers(packet);
-	for (size_t i = 0; i < registration->n_items; i++) {
-		struct item *item = &registration->items[i];
-
-		encode_item(packet, item);
-		if (item->refusal != REFUSAL_NONE)
-			refusal_note(client->holder.registry, client->holder.tenant, item->name, item->refusal,
-				     item->sentence ? item->sentence : "out of memory");
-	}
+	for (size_t i = 0; i < registration->n_items; i++)
+		encode_item(packet, &registration->items[i]);
 	encode_count(packet, mark, (uint16_t)registration->n_items);
 	client_send(client, streams.fd, streams.n);
-	if (makes_bundle(registration, client))
-		bundle_make(&client->holder, registration->parking.key, packet->data + mark, packet->size - mark);
+	set_precedent(registration, client, cursor_make(packet->data + mark, packet->size - mark));
 	close_what_left(client);
 }
 
-bool registered_answer_alike(struct client *client, const struct bundle_key *key, uint32_t serial)
+/* Every file is proved before it is sent. */
+static bool collect_precedents_streams(struct client *client, struct streams_to_send *ret)
 {
-	struct bundle *bundle = bundle_find(&client->holder, key);
-	struct streams_to_send streams = { 0 };
-	struct packet *packet;
 	struct share *share;
 
-	if (!bundle || bundle_join(bundle, &client->holder) < 0)
-		return false;
 	LIST_FOREACH(share, &client->holder.shares, in_client) {
-		/* Every file is proved before it is sent. */
-		if (share_must_stay(share, 1)) {
-			bundle_leave(&client->holder);
-			shares_tidy(&client->holder);
+		if (share_must_stay(share, 1))
 			return false;
-		}
-		add_stream(&streams, share);
+		add_stream(ret, share);
 	}
-	packet = client_answer(client, KIND_REGISTERED, serial, 0);
-	encode_begin(packet, KIND_REGISTERED, serial, 0, streams.number, streams.n);
-	packet_put(packet, bundle->answer, bundle->answer_size);
+	return true;
+}
+
+bool registered_answer_alike(struct client *client, const struct message *message)
+{
+	const struct precedent *precedent = precedent_find(&client->holder, message->body);
+	struct streams_to_send streams = { 0 };
+	struct packet *packet;
+
+	if (!precedent)
+		return false;
+	if (!leases_get(&client->holder, precedent->reference, precedent->n) ||
+	    !collect_precedents_streams(client, &streams)) {
+		leases_drop(&client->holder, UINT_MAX);
+		shares_tidy(&client->holder);
+		return false;
+	}
+	admission_warn(client->holder.tenant, RESOURCE_LEASES);
+	packet = client_answer(client, KIND_REGISTERED, message->serial, 0);
+	encode_begin(packet, KIND_REGISTERED, message->serial, 0, streams.number, streams.n);
+	packet_put(packet, precedent->answer.at, precedent->answer.left);
 	client_send(client, streams.fd, streams.n);
 	return true;
 }

@@ -208,13 +208,11 @@ struct ring *tracer_ring(struct tracer *tracer)
 const struct description *tracer_parsed(struct tracer *tracer, const struct trace_event *event)
 {
 	struct parsed_event *parsed = &tracer->parsed[event->id % EMBEDDED_PARSED_EVENTS];
-	char sentence[WIRE_SENTENCE_MAX];
-	struct text why = text_make(sentence, sizeof(sentence));
 
 	if (parsed->id == event->id)
 		return &parsed->description;
 	parsed->id = 0;
-	if (description_parse(event->description, strlen(event->description), &parsed->description, &why) != 0)
+	if (description_parse_canonical(event->description, strlen(event->description), &parsed->description) != 0)
 		return NULL;
 	parsed->id = event->id;
 	return &parsed->description;

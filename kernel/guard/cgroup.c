@@ -57,7 +57,7 @@ int guard_cgroup_check(uint64_t id, struct text *why)
 }
 
 /* Closes the directory. */
-static int cgroups_visit_below(int directory, unsigned depth, guard_cgroup_visitor *visit, void *data)
+static int cgroups_visit_below(int directory, unsigned depth, void (*visit)(uint64_t id, void *data), void *data)
 {
 	DIR *stream = fdopendir(directory);
 	const struct dirent *entry;
@@ -86,7 +86,7 @@ static int cgroups_visit_below(int directory, unsigned depth, guard_cgroup_visit
 	return r;
 }
 
-int guard_cgroups_visit(guard_cgroup_visitor *visit, void *data)
+int guard_cgroups_visit(void (*visit)(uint64_t id, void *data), void *data)
 {
 	static const char *const paths[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
 

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <linux/magic.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -88,45 +87,20 @@ static int directory_open(const char *path, bool make, int *ret, struct text *wh
 	return 0;
 }
 
-int guard_directory_open(const char *path, bool make, struct guard_directory *ret, struct text *why)
+int guard_directory_open(const char *path, bool make, int *ret, struct text *why)
 {
 	int r;
 
-	ret->fd = -1;
-	if (strlen(path) >= sizeof(ret->path)) {
-		text_printf(why, "the name of the directory is too long");
-		return -ENAMETOOLONG;
-	}
+	*ret = -1;
 	do
-		r = directory_open(path, make, &ret->fd, why);
+		r = directory_open(path, make, ret, why);
 	while (r == -ESTALE);
-	string_copy(ret->path, sizeof(ret->path), path);
-	return r;
+	return r == 0 && *ret >= 0 && fchdir(*ret) < 0 ? -errno : r;
 }
 
-void guard_directory_close(struct guard_directory *directory)
+int guard_directory_visit(int (*visit)(const char *name, void *data), void *data)
 {
-	directory->fd = fd_close(directory->fd);
-}
-
-struct guard_pin guard_pin(const struct guard_directory *directory, const char *format, ...)
-{
-	struct guard_pin pin;
-	size_t length;
-	va_list arguments;
-
-	string_copy(pin.path, sizeof(pin.path), directory->path);
-	length = strlen(pin.path);
-	pin.path[length++] = '/';
-	va_start(arguments, format);
-	vsnprintf(pin.path + length, sizeof(pin.path) - length, format, arguments);
-	va_end(arguments);
-	return pin;
-}
-
-int guard_directory_visit(const struct guard_directory *directory, guard_visitor *visit, void *data)
-{
-	DIR *stream = opendir(directory->path);
+	DIR *stream = opendir(".");
 	const struct dirent *entry;
 	int r = 0;
 
@@ -134,7 +108,7 @@ int guard_directory_visit(const struct guard_directory *directory, guard_visitor
 		return -errno;
 	while (r == 0 && (entry = readdir(stream)))
 		if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
-			r = visit(directory, entry->d_name, data);
+			r = visit(entry->d_name, data);
 	closedir(stream);
 	return r;
 }
@@ -144,21 +118,9 @@ static int remove_one(const char *path, const struct stat *status _unused_, int 
 	return remove(path);
 }
 
-static int remove_all(const char *path)
+int guard_unpin(const char *name)
 {
 	enum { FDS = 8 };
 
-	return nftw(path, remove_one, FDS, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-int guard_unpin(const struct guard_directory *directory, const char *name)
-{
-	struct guard_pin pin = guard_pin(directory, "%s", name);
-
-	return remove_all(pin.path);
-}
-
-int guard_directory_remove(const struct guard_directory *directory)
-{
-	return remove_all(directory->path);
+	return nftw(name, remove_one, FDS, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT ? -errno : 0;
 }

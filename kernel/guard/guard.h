@@ -8,7 +8,7 @@
  * kernels; the value is the number of its keeper's cgroup, a __u64 as well. Programs of one layout share a map, whichever build
  * they belong to. Programs of another layout stay as they are, with their own map.
  */
-#define GUARD_LAYOUT 2
+#define GUARD_LAYOUT "2"
 
 /* One entry for each keeper since the guard was loaded: only an admin removes entries. */
 #define GUARD_MOUNTS_MAX 16384

@@ -18,34 +18,22 @@
 
 enum { GUARD_SENTENCE_BYTES = 256 };
 
-/* Locked for as long as it is open. */
-struct guard_directory {
-	int fd;
-	char path[PATH_MAX - 128]; /* its entries have to have a path, too */
-};
+#define GUARD_MAP     "mounts" GUARD_LAYOUT
+#define GUARD_PROGRAM "program" GUARD_LAYOUT "-"
 
-struct guard_pin {
-	char path[PATH_MAX];
-};
-
-/* --- directory.c --- */
+/* --- directory.c: the guard's directory becomes the current one, so names of its entries are paths --- */
 
 /* Mounts a BPF file system if the directory lies in the usual place and none is mounted there. Needs CAP_SYS_ADMIN. */
 void guard_mount_bpffs(const char *path);
 /*
- * Opens the directory as soon as no other process has it locked. A missing directory is made with `make`, and is an fd of -1
- * without. A negative errno comes with a sentence.
+ * Opens and enters the directory as soon as no other process has it locked; it is locked for as long as it is open. A missing directory
+ * is made with `make`, and is an fd of -1 without. A negative errno comes with a sentence.
  */
-int guard_directory_open(const char *path, bool make, struct guard_directory *ret, struct text *why);
-void guard_directory_close(struct guard_directory *);
-struct guard_pin guard_pin(const struct guard_directory *, const char *format, ...) _printf_(2, 3);
+int guard_directory_open(const char *path, bool make, int *ret, struct text *why);
 /* Calls `visit` for each entry until a call returns something else than 0, and returns that. */
-typedef int guard_visitor(const struct guard_directory *, const char *name, void *data);
-int guard_directory_visit(const struct guard_directory *directory, guard_visitor *visit, void *data);
-/* Removes an entry; if that is a directory, with everything in it. */
-int guard_unpin(const struct guard_directory *, const char *name);
-/* Removes all entries, and the directory. */
-int guard_directory_remove(const struct guard_directory *);
+int guard_directory_visit(int (*visit)(const char *name, void *data), void *data);
+/* Removes this entry, or the whole directory by its path, with everything in it. */
+int guard_unpin(const char *name);
 
 /* --- machine.c: puts into `why` what this machine lacks; 0 or a negative errno --- */
 
@@ -77,25 +65,23 @@ struct guard_program_name {
 struct guard_program_name guard_program_name(void);
 bool guard_program_is_name(const char *);
 /* 0 if all needed programs are pinned there, attached, and use the pinned map; otherwise a negative errno. */
-int guard_program_inspect(const struct guard_directory *, const char *name, struct guard_program *ret);
+int guard_program_inspect(const char *name, struct guard_program *ret);
 /* Loads and pins this build's programs unless they are pinned, then removes those of other builds. */
-int guard_program_ensure(const struct guard_directory *, struct text *why);
+int guard_program_ensure(struct text *why);
 void guard_program_log(bool verbose);
 
 /* --- mounts.c --- */
 
-struct guard_pin guard_map(const struct guard_directory *);
 /* The pinned map, or a negative errno. */
-int guard_map_open(const struct guard_directory *);
-int guard_mounts_add(const struct guard_directory *, uint64_t mount, uint64_t cgroup, struct text *why);
+int guard_map_open(void);
+int guard_mounts_add(uint64_t mount, uint64_t cgroup, struct text *why);
 /*
  * Moves mounts whose keeper's cgroup does not exist any more to this cgroup, which may go on with files that were opened through
  * them. If not all cgroups of the machine are visible, no mount is moved.
  */
-void guard_mounts_inherit(const struct guard_directory *, uint64_t cgroup);
-int guard_mounts_remove(const struct guard_directory *, uint64_t mount, struct text *why);
-typedef void guard_mount_visitor(uint64_t mount, uint64_t cgroup, void *data);
-int guard_mounts_visit(const struct guard_directory *directory, guard_mount_visitor *visit, void *data);
+void guard_mounts_inherit(uint64_t cgroup);
+int guard_mounts_remove(uint64_t mount, struct text *why);
+int guard_mounts_visit(void (*visit)(uint64_t mount, uint64_t cgroup, void *data), void *data);
 
 /* --- cgroup.c --- */
 
@@ -103,8 +89,7 @@ int guard_mounts_visit(const struct guard_directory *directory, guard_mount_visi
 int guard_cgroup_find(const char *path, uint64_t *ret, struct text *why);
 int guard_cgroup_check(uint64_t id, struct text *why);
 /* Calls `visit` for each cgroup of the machine. 0, or a negative errno if there may be more. */
-typedef void guard_cgroup_visitor(uint64_t id, void *data);
-int guard_cgroups_visit(guard_cgroup_visitor *visit, void *data);
+int guard_cgroups_visit(void (*visit)(uint64_t id, void *data), void *data);
 
 /* --- status.c: prints the status as JSON; 0 or a negative errno with a sentence --- */
 

@@ -75,7 +75,7 @@ static const char *guard_check_options(const struct guard_options *options)
 
 static int guard_add(const struct guard_options *options, struct text *why)
 {
-	_cleanup_(guard_directory_close) struct guard_directory directory = { .fd = -1 };
+	_cleanup_(fd_closep) int directory = -1;
 	uint64_t cgroup = options->cgroup_id;
 	int r;
 
@@ -84,36 +84,37 @@ static int guard_add(const struct guard_options *options, struct text *why)
 		return r;
 	guard_mount_bpffs(options->directory);
 	guard_machine_drop_privileges();
-	r = guard_directory_open(options->directory, true, &directory, why);
-	if (r == 0)
-		r = guard_program_ensure(&directory, why);
-	if (r == 0 && options->cgroup)
+	if (options->cgroup)
 		r = guard_cgroup_find(options->cgroup, &cgroup, why);
+	if (r == 0)
+		r = guard_directory_open(options->directory, true, &directory, why);
+	if (r == 0)
+		r = guard_program_ensure(why);
 	if (r == 0)
 		r = guard_cgroup_check(cgroup, why);
 	if (r == 0)
-		r = guard_mounts_add(&directory, options->mount, cgroup, why);
+		r = guard_mounts_add(options->mount, cgroup, why);
 	if (r == 0)
-		guard_mounts_inherit(&directory, cgroup);
+		guard_mounts_inherit(cgroup);
 	return r;
 }
 
 static int guard_remove(const struct guard_options *options, struct text *why)
 {
-	_cleanup_(guard_directory_close) struct guard_directory directory = { .fd = -1 };
+	_cleanup_(fd_closep) int directory = -1;
 	int r = guard_directory_open(options->directory, false, &directory, why);
 
 	if (r < 0)
 		return r;
-	if (options->mount != 0 && directory.fd < 0) {
+	if (options->mount != 0 && directory < 0) {
 		text_printf(why, "no guard is loaded");
 		return -ENOENT;
 	}
 	if (options->mount != 0)
-		return guard_mounts_remove(&directory, options->mount, why);
-	if (directory.fd < 0)
+		return guard_mounts_remove(options->mount, why);
+	if (directory < 0)
 		return 0;
-	r = guard_directory_remove(&directory);
+	r = guard_unpin(options->directory);
 	if (r < 0)
 		text_printf(why, "can't take all of %s away: %s", options->directory, strerror(-r));
 	return r;

@@ -4,15 +4,9 @@
 
 #include <bpf/bpf.h>
 
-struct guard_pin guard_map(const struct guard_directory *directory)
+int guard_map_open(void)
 {
-	return guard_pin(directory, "mounts%d", GUARD_LAYOUT);
-}
-
-int guard_map_open(const struct guard_directory *directory)
-{
-	struct guard_pin pin = guard_map(directory);
-	_cleanup_(fd_closep) int fd = bpf_obj_get(pin.path);
+	_cleanup_(fd_closep) int fd = bpf_obj_get(GUARD_MAP);
 	struct bpf_map_info info = { 0 };
 	uint32_t size = sizeof(info);
 
@@ -23,9 +17,9 @@ int guard_map_open(const struct guard_directory *directory)
 	return fd_steal(&fd);
 }
 
-int guard_mounts_add(const struct guard_directory *directory, uint64_t mount, uint64_t cgroup, struct text *why)
+int guard_mounts_add(uint64_t mount, uint64_t cgroup, struct text *why)
 {
-	_cleanup_(fd_closep) int fd = guard_map_open(directory);
+	_cleanup_(fd_closep) int fd = guard_map_open();
 	int r = fd < 0 ? fd : bpf_map_update_elem(fd, &mount, &cgroup, BPF_ANY);
 
 	/* Only an admin can tell which entries are obsolete: a keeper that has ended may have left files with its clients. */
@@ -69,13 +63,13 @@ static void entries_note_cgroup(uint64_t id, void *data)
 		entries->list[i].alive |= entries->list[i].cgroup == id;
 }
 
-void guard_mounts_inherit(const struct guard_directory *directory, uint64_t cgroup)
+void guard_mounts_inherit(uint64_t cgroup)
 {
 	_cleanup_(freep) struct guard_entry *list = calloc(GUARD_MOUNTS_MAX, sizeof(*list));
 	struct guard_entries entries = { .list = list };
-	_cleanup_(fd_closep) int fd = guard_map_open(directory);
+	_cleanup_(fd_closep) int fd = guard_map_open();
 
-	if (!list || fd < 0 || guard_mounts_visit(directory, entries_add, &entries) < 0 ||
+	if (!list || fd < 0 || guard_mounts_visit(entries_add, &entries) < 0 ||
 	    guard_cgroups_visit(entries_note_cgroup, &entries) < 0)
 		return;
 	for (size_t i = 0; i < entries.n; i++)
@@ -83,9 +77,9 @@ void guard_mounts_inherit(const struct guard_directory *directory, uint64_t cgro
 			(void)bpf_map_update_elem(fd, &list[i].mount, &cgroup, BPF_EXIST);
 }
 
-int guard_mounts_remove(const struct guard_directory *directory, uint64_t mount, struct text *why)
+int guard_mounts_remove(uint64_t mount, struct text *why)
 {
-	_cleanup_(fd_closep) int fd = guard_map_open(directory);
+	_cleanup_(fd_closep) int fd = guard_map_open();
 	int r = fd < 0 ? fd : bpf_map_delete_elem(fd, &mount);
 
 	if (r == -ENOENT)
@@ -95,9 +89,9 @@ int guard_mounts_remove(const struct guard_directory *directory, uint64_t mount,
 	return r;
 }
 
-int guard_mounts_visit(const struct guard_directory *directory, guard_mount_visitor *visit, void *data)
+int guard_mounts_visit(void (*visit)(uint64_t mount, uint64_t cgroup, void *data), void *data)
 {
-	_cleanup_(fd_closep) int fd = guard_map_open(directory);
+	_cleanup_(fd_closep) int fd = guard_map_open();
 	uint64_t mount, cgroup, *before = NULL;
 
 	if (fd < 0)

@@ -73,23 +73,33 @@ struct guard_program_name guard_program_name(void)
 	sum = name_hash(sum, VERSION, strlen(VERSION));
 	sum = name_hash(sum, bytes, n);
 	/* Names in a BPF file system have no dots. */
-	snprintf(name.text, sizeof(name.text), "program%d-%016llx", GUARD_LAYOUT, (unsigned long long)sum);
+	snprintf(name.text, sizeof(name.text), GUARD_PROGRAM "%016llx", (unsigned long long)sum);
 	return name;
 }
 
 bool guard_program_is_name(const char *name)
 {
-	char prefix[16];
-
-	snprintf(prefix, sizeof(prefix), "program%d-", GUARD_LAYOUT);
-	return strncmp(name, prefix, strlen(prefix)) == 0;
+	return strncmp(name, GUARD_PROGRAM, strlen(GUARD_PROGRAM)) == 0;
 }
 
 /* --- pinned programs --- */
 
-static int map_id(const struct guard_directory *directory, uint32_t *ret)
+struct hook_pins {
+	char link[128], program[128];
+};
+
+static struct hook_pins hook_pins(const char *name, unsigned hook)
 {
-	_cleanup_(fd_closep) int fd = guard_map_open(directory);
+	struct hook_pins pins;
+
+	snprintf(pins.link, sizeof(pins.link), "%s/%s", name, guard_hooks[hook]);
+	snprintf(pins.program, sizeof(pins.program), "%s/%s-program", name, guard_hooks[hook]);
+	return pins;
+}
+
+static int map_id(uint32_t *ret)
+{
+	_cleanup_(fd_closep) int fd = guard_map_open();
 	struct bpf_map_info info = { 0 };
 	uint32_t size = sizeof(info);
 	int r;
@@ -103,13 +113,11 @@ static int map_id(const struct guard_directory *directory, uint32_t *ret)
 	return 0;
 }
 
-static int inspect_hook(const struct guard_directory *directory, const char *name, const char *hook, uint32_t map,
-			struct guard_program *ret)
+static int inspect_hook(const char *name, unsigned hook, uint32_t map, struct guard_program *ret)
 {
-	struct guard_pin link_pin = guard_pin(directory, "%s/%s", name, hook);
-	struct guard_pin program_pin = guard_pin(directory, "%s/%s-program", name, hook);
-	_cleanup_(fd_closep) int link = bpf_obj_get(link_pin.path);
-	_cleanup_(fd_closep) int program = bpf_obj_get(program_pin.path);
+	struct hook_pins pins = hook_pins(name, hook);
+	_cleanup_(fd_closep) int link = bpf_obj_get(pins.link);
+	_cleanup_(fd_closep) int program = bpf_obj_get(pins.program);
 	uint32_t maps[4] = { 0 }, link_size = sizeof(struct bpf_link_info), program_size = sizeof(struct bpf_prog_info);
 	struct bpf_link_info link_info = { 0 };
 	struct bpf_prog_info info = { .map_ids = (uintptr_t)maps, .nr_map_ids = ARRAY_SIZE(maps) };
@@ -129,17 +137,17 @@ static int inspect_hook(const struct guard_directory *directory, const char *nam
 	return 0;
 }
 
-int guard_program_inspect(const struct guard_directory *directory, const char *name, struct guard_program *ret)
+int guard_program_inspect(const char *name, struct guard_program *ret)
 {
 	uint32_t map = 0;
 	int r;
 
 	*ret = (struct guard_program){ 0 };
-	r = map_id(directory, &map);
+	r = map_id(&map);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < GUARD_HOOKS; i++) {
-		r = inspect_hook(directory, name, guard_hooks[i], map, ret);
+		r = inspect_hook(name, i, map, ret);
 		ret->hooks[i] = r == 0;
 		if (r < 0 && (r != -ENOENT || i < GUARD_HOOKS_NEEDED))
 			return r;
@@ -184,7 +192,7 @@ static int select_programs(const struct guard_bpf *skeleton, unsigned hooks)
 	return lsm || modify ? 0 : -ESRCH;
 }
 
-static int load_hooks(const struct guard_directory *directory, unsigned hooks, struct guard_bpf **ret)
+static int load_hooks(unsigned hooks, struct guard_bpf **ret)
 {
 	_cleanup_(skeleton_destroy) struct guard_bpf *skeleton = guard_bpf__open();
 	_cleanup_(fd_closep) int map = -1;
@@ -195,7 +203,7 @@ static int load_hooks(const struct guard_directory *directory, unsigned hooks, s
 	r = select_programs(skeleton, hooks);
 	if (r < 0)
 		return r;
-	map = guard_map_open(directory);
+	map = guard_map_open();
 	if (map < 0 && map != -ENOENT)
 		return map;
 	r = map < 0 ? 0 : bpf_map__reuse_fd(skeleton->maps.mounts, map);
@@ -220,58 +228,53 @@ static bool lsm_is_running(const struct guard_bpf *skeleton)
 	return skeleton->bss->lsm_is_on;
 }
 
-static int pin_hook(const struct guard_directory *directory, const struct guard_bpf *skeleton, enum guard_kind kind,
-		    unsigned hook)
+static int pin_hook(const struct guard_bpf *skeleton, enum guard_kind kind, unsigned hook)
 {
-	struct guard_pin link_pin = guard_pin(directory, "new/%s", guard_hooks[hook]);
-	struct guard_pin program_pin = guard_pin(directory, "new/%s-program", guard_hooks[hook]);
+	struct hook_pins pins = hook_pins("new", hook);
 	struct bpf_program *program = find_program(skeleton, kind, hook);
 	struct bpf_link *link;
 	int r;
 
 	if (!bpf_program__autoload(program))
 		return hook < GUARD_HOOKS_NEEDED ? -ESRCH : 0;
-	r = bpf_program__pin(program, program_pin.path);
+	r = bpf_program__pin(program, pins.program);
 	if (r < 0)
 		return r;
 	link = bpf_program__attach(program);
 	if (!link)
 		return -errno;
-	r = bpf_link__pin(link, link_pin.path);
+	r = bpf_link__pin(link, pins.link);
 	/* The pin keeps the link alive. */
 	bpf_link__destroy(link);
 	return r;
 }
 
 /* Under the name "new", which no loader takes for a guard, until everything is there; then in the place of an incomplete one. */
-static int pin_all(const struct guard_directory *directory, const struct guard_bpf *skeleton, enum guard_kind kind,
-		   const char *name)
+static int pin_all(const struct guard_bpf *skeleton, enum guard_kind kind, const char *name)
 {
-	struct guard_pin new = guard_pin(directory, "new"), program = guard_pin(directory, "%s", name);
-	struct guard_pin map = guard_map(directory);
 	int r = 0;
 
-	if (mkdir(new.path, 0700) < 0)
+	if (mkdir("new", 0700) < 0)
 		return -errno;
-	if (access(map.path, F_OK) < 0)
-		r = bpf_map__pin(skeleton->maps.mounts, map.path);
+	if (access(GUARD_MAP, F_OK) < 0)
+		r = bpf_map__pin(skeleton->maps.mounts, GUARD_MAP);
 	for (unsigned i = 0; i < GUARD_HOOKS && r == 0; i++)
-		r = pin_hook(directory, skeleton, kind, i);
+		r = pin_hook(skeleton, kind, i);
 	if (r == 0)
-		r = guard_unpin(directory, name);
-	return r == 0 && rename(new.path, program.path) < 0 ? -errno : r;
+		r = guard_unpin(name);
+	return r == 0 && rename("new", name) < 0 ? -errno : r;
 }
 
-static int load_and_pin(const struct guard_directory *directory, const char *name, struct text *why)
+static int load_and_pin(const char *name, struct text *why)
 {
 	_cleanup_(skeleton_destroy) struct guard_bpf *skeleton = NULL;
 	enum guard_kind kind = GUARD_KIND_LSM;
 	int r;
 
-	r = load_hooks(directory, GUARD_HOOKS, &skeleton);
+	r = load_hooks(GUARD_HOOKS, &skeleton);
 	/* Kernels before 6.1 don't take functions with structs as arguments, such as path_chown. */
 	if (r < 0 && r != -EPERM && r != -ESRCH)
-		r = load_hooks(directory, GUARD_HOOKS_NEEDED, &skeleton);
+		r = load_hooks(GUARD_HOOKS_NEEDED, &skeleton);
 	if (r == 0 && !lsm_is_running(skeleton)) {
 		kind = GUARD_KIND_MODIFY_RETURN;
 		if (guard_machine_is_preemptible()) {
@@ -283,34 +286,34 @@ static int load_and_pin(const struct guard_directory *directory, const char *nam
 		}
 	}
 	if (r == 0)
-		r = pin_all(directory, skeleton, kind, name);
+		r = pin_all(skeleton, kind, name);
 	if (r < 0) {
-		guard_unpin(directory, "new");
+		guard_unpin("new");
 		guard_machine_explain_refusal(r, why);
 	}
 	return r;
 }
 
-static int unpin_other(const struct guard_directory *directory, const char *name, void *data)
+static int unpin_other(const char *name, void *data)
 {
-	return guard_program_is_name(name) && !streq(name, data) ? guard_unpin(directory, name) : 0;
+	return guard_program_is_name(name) && !streq(name, data) ? guard_unpin(name) : 0;
 }
 
-int guard_program_ensure(const struct guard_directory *directory, struct text *why)
+int guard_program_ensure(struct text *why)
 {
 	struct guard_program_name name = guard_program_name();
 	struct guard_program program;
 	int r;
 
 	/* Left behind by a loader that was killed. */
-	guard_unpin(directory, "new");
-	r = guard_program_inspect(directory, name.text, &program);
+	guard_unpin("new");
+	r = guard_program_inspect(name.text, &program);
 	if (r < 0 || (program.kind == GUARD_KIND_MODIFY_RETURN && guard_machine_is_preemptible()))
-		r = load_and_pin(directory, name.text, why);
+		r = load_and_pin(name.text, why);
 	if (r < 0)
 		return r;
 	/* Only now that ours refuse the same. */
-	r = guard_directory_visit(directory, unpin_other, name.text);
+	r = guard_directory_visit(unpin_other, name.text);
 	if (r < 0)
 		text_printf(why, "can't take another build's programs away: %s", strerror(-r));
 	return r;

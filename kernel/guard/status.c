@@ -10,14 +10,14 @@ struct guard_found {
 	bool complete;
 };
 
-static int status_find_complete(const struct guard_directory *directory, const char *name, void *data)
+static int status_find_complete(const char *name, void *data)
 {
 	struct guard_found *ret = data;
 
 	if (!guard_program_is_name(name) || strlen(name) >= sizeof(ret->name.text))
 		return 0;
 	string_copy(ret->name.text, sizeof(ret->name.text), name);
-	ret->complete = guard_program_inspect(directory, name, &ret->program) == 0;
+	ret->complete = guard_program_inspect(name, &ret->program) == 0;
 	return ret->complete;
 }
 
@@ -30,7 +30,7 @@ static void status_print_mount(uint64_t mount, uint64_t cgroup, void *data)
 	*separator = ",";
 }
 
-static int status_print(const struct guard_directory *directory, const struct guard_found *found)
+static int status_print(const struct guard_found *found)
 {
 	static const char *const kind_names[] = { [GUARD_KIND_LSM] = "lsm", [GUARD_KIND_MODIFY_RETURN] = "fmod_ret" };
 	const struct guard_program *program = &found->program;
@@ -48,21 +48,21 @@ static int status_print(const struct guard_directory *directory, const struct gu
 	printf("],\"missed\":%llu,\"mounts_max\":%d,\"mounts\":[", (unsigned long long)program->missed,
 	       GUARD_MOUNTS_MAX);
 	separator = "";
-	r = guard_mounts_visit(directory, status_print_mount, &separator);
+	r = guard_mounts_visit(status_print_mount, &separator);
 	printf("]}\n");
 	return r;
 }
 
 int guard_status(const char *path, struct text *why)
 {
-	_cleanup_(guard_directory_close) struct guard_directory directory = { .fd = -1 };
+	_cleanup_(fd_closep) int directory = -1;
 	struct guard_found found = { .complete = false };
 	int r = guard_directory_open(path, false, &directory, why);
 
-	if (r == 0 && directory.fd >= 0)
-		r = guard_directory_visit(&directory, status_find_complete, &found);
+	if (r == 0 && directory >= 0)
+		r = guard_directory_visit(status_find_complete, &found);
 	if (r >= 0 && found.complete)
-		r = status_print(&directory, &found);
+		r = status_print(&found);
 	else if (r >= 0)
 		printf("{\"loaded\":false}\n");
 	if (r < 0 && why->length == 0)

@@ -24,7 +24,6 @@
 #include "kernel/privileges.h"
 #include "kernel/probe.h"
 #include "kernel/program.h"
-#include "kernel/user_events/enabler.h"
 
 #ifndef CAP_BPF
 #define CAP_PERFMON 38
@@ -260,8 +259,6 @@ int main(int argc, char **argv)
 	r = keeper_parse_options(argc, argv, &options);
 	if (r >= 0)
 		return r;
-	if (options.enabler)
-		return enabler_run(ENABLER_SOCKET);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (options.prepare) {

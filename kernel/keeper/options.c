@@ -35,7 +35,6 @@ static const struct option_row rows[] = {
 		  "and end" },
 	{ "hold", "SECONDS", OPTION_NUMBER, MEMBER(hold),
 	  .help = "how long to keep everything while no daemon is connected (default 60)", .most = INT32_MAX },
-	{ "enabler", NULL, OPTION_FLAG, MEMBER(enabler), .help = NULL },
 };
 
 static const struct option_table table = {

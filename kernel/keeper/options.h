@@ -11,7 +11,6 @@ struct keeper_options {
 	const char *guard;   /* "require", "prefer" or "off" */
 	const char *pages;   /* the directory for status pages; "": none */
 	bool prepare;	     /* prepare, hand over to systemd, and end */
-	bool enabler;	     /* this process is to hold enablers */
 	unsigned hold;	     /* seconds */
 	struct kernel_limits limits;
 };

@@ -41,6 +41,14 @@ static struct removed_name *removed_entry(const char *description, uint32_t *ret
 	return &removed[hash % REMOVED_MAX];
 }
 
+static bool was_just_removed(const char *description)
+{
+	uint32_t hash;
+	const struct removed_name *name = removed_entry(description, &hash);
+
+	return name->ms != 0 && name->hash == hash && clock_ms() - name->ms < SETTLE_MS;
+}
+
 static int address_page_new(struct user_events *user_events, struct event_page *page)
 {
 	return page_file_new(&user_events->files, &page->fd, &page->client_fd);
@@ -71,14 +79,12 @@ static void address_give_place(struct user_events *user_events, struct holding *
 static void address_settle(struct user_events *user_events _unused_, struct placement *placement)
 {
 	for (size_t i = 0; i < placement->n; i++) {
-		uint32_t hash;
-		const struct removed_name *name = removed_entry(placement->slots[i]->holding->text, &hash);
+		int *result = &placement->calls[i]->result;
 
-		if (placement->results[i] == -EADDRINUSE && name->ms != 0 && name->hash == hash &&
-		    clock_ms() - name->ms < SETTLE_MS)
-			placement->results[i] = KERNEL_E_SETTLING;
+		if (*result == -EADDRINUSE && was_just_removed(placement->holdings[i]->text))
+			*result = KERNEL_E_SETTLING;
 		else
-			placement->results[i] = registration_answer(placement->results[i]);
+			*result = registration_answer(*result);
 	}
 }
 

@@ -2,9 +2,7 @@
 
 #include "kernel/user_events/enabler.h"
 
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include "kernel/user_events/allocate.h"
 #include "protocol/base/cursor.h"
@@ -144,7 +142,6 @@ int enabler_run(int socket)
 	static struct enabler enabler;
 	struct enabler_answer answers[ENABLER_BATCH_MAX];
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
 		ssize_t n = transport_receive_fds(socket, enabler.request, sizeof(enabler.request), &enabler.fds, 0);
 		uint32_t count;

@@ -11,7 +11,6 @@
 #include "protocol/protocol.h"
 
 enum {
-	ENABLER_SOCKET = 3,	 /* the fd */
 	ENABLER_BATCH_MAX = 100, /* events of one request: as many as a packet of the daemon has */
 	ENABLER_PACKET_MAX = 65536,
 };

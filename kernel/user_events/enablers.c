@@ -3,10 +3,8 @@
 #include "kernel/user_events/enablers.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "kernel/user_events/allocate.h"
@@ -19,8 +17,7 @@
 
 /*
  * If an enabler process dies (most likely by the kernel's OOM killer) its bits are frozen. It is replaced at once, and when its events
- * are registered again on the same bits the kernel brings these up to date. An idle process has no bits and is not replaced: it may have
- * died because the machine has no file left for its libraries, and its successor would die, too.
+ * are registered again on the same bits the kernel brings these up to date. An idle process has no bits, and is replaced when it is needed.
  */
 
 _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
@@ -28,8 +25,6 @@ _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
 enum {
 	/* For each enabler that is added the kernel walks all enablers of the process: at most 1,024, and fewer are faster. */
 	ENABLERS_MAX = 512,
-	/* If each process has as many, a new one is started: that takes less time than filling the last. */
-	ENABLERS_MANY = ENABLERS_MAX / 4,
 	/* Requests that one process has in its socket, so that it never waits for us; their answers fit into its socket as well. */
 	REQUESTS_MAX = 16,
 	TIMEOUT = 60, /* seconds for one answer; then the process is replaced */
@@ -37,45 +32,38 @@ enum {
 
 /* --- processes --- */
 
-/* Enabler processes are spawned, never forked: a fork would copy every enabler. */
-static int enabler_spawn(int socket, pid_t *ret)
+/* Kills it. enablers_dispatch() sees its end, and replaces it. */
+static void enabler_break(struct enabler_process *process)
 {
-	char *const argv[] = { (char[]){ "userevd-keeper" }, (char[]){ "--enabler" }, NULL };
-	char *const environment[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	int r;
+	process->broken = true;
+	if (process->pid > 0)
+		kill(process->pid, SIGKILL);
+}
 
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return -r;
-	r = posix_spawn_file_actions_adddup2(&actions, socket, ENABLER_SOCKET);
-	if (r == 0)
-		r = posix_spawn(ret, "/proc/self/exe", &actions, NULL, argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+static void enabler_reap(struct enabler_process *process)
+{
+	enabler_break(process);
+	if (process->pid > 0)
+		waitpid(process->pid, NULL, 0);
+	process->pid = 0;
 }
 
 static int enabler_start(struct user_events *user_events, struct enabler_process *process)
 {
-	const struct timeval timeout = { .tv_sec = TIMEOUT };
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = process };
-	_cleanup_(fd_closep) int ours = -1, theirs = -1;
-	int pair[2], r;
+	int fd, r = spawner_spawn(&user_events->spawner, TIMEOUT, &fd, &process->pid);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	if (setsockopt(ours, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
-	    epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, ours, &event) < 0)
-		return -errno;
-	r = enabler_spawn(theirs, &process->pid);
 	if (r < 0)
 		return r;
 	fd_close(process->fd);
-	process->fd = fd_steal(&ours);
+	process->fd = fd;
 	process->broken = false;
-	return 0;
+	if (epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, fd, &event) == 0)
+		return 0;
+	r = -errno;
+	process->fd = fd_close(fd);
+	enabler_reap(process);
+	return r;
 }
 
 static int enabler_new(struct user_events *user_events, struct enabler_process **ret)
@@ -96,22 +84,6 @@ static int enabler_new(struct user_events *user_events, struct enabler_process *
 	return 0;
 }
 
-/* Kills it. enablers_dispatch() sees its end, and replaces it. */
-static void enabler_break(struct enabler_process *process)
-{
-	process->broken = true;
-	if (process->pid > 0)
-		kill(process->pid, SIGKILL);
-}
-
-static void enabler_reap(struct enabler_process *process)
-{
-	enabler_break(process);
-	if (process->pid > 0)
-		waitpid(process->pid, NULL, 0);
-	process->pid = 0;
-}
-
 static void enabler_free(struct enabler_process *process)
 {
 	LIST_REMOVE(process, entry);
@@ -120,14 +92,13 @@ static void enabler_free(struct enabler_process *process)
 	free(process);
 }
 
-/* Counts processes with fewer enablers. */
-static unsigned count_below(const struct user_events *user_events, uint32_t enablers)
+static unsigned count_idle(const struct user_events *user_events)
 {
 	const struct enabler_process *process;
 	unsigned n = 0;
 
 	LIST_FOREACH(process, &user_events->enablers, entry)
-		n += process->enablers < enablers;
+		n += process->enablers == 0;
 	return n;
 }
 
@@ -139,7 +110,7 @@ void enablers_init(struct user_events *user_events)
 	(void)enabler_new(user_events, &process);
 }
 
-/* Takes the oldest process with room: the youngest may still be starting. */
+/* Takes the oldest process with room. */
 int enablers_add(struct user_events *user_events, struct holding *holding)
 {
 	struct enabler_process *process, *found = NULL;
@@ -168,7 +139,7 @@ void enablers_remove(struct user_events *user_events, struct holding *holding)
 	holding->process = NULL;
 	holding->enabled = false;
 	process->enablers--;
-	if (process->enablers == 0 && (process->broken || count_below(user_events, 1) > 1))
+	if (process->enablers == 0 && (process->broken || count_idle(user_events) > 1))
 		enabler_free(process);
 }
 
@@ -176,6 +147,7 @@ void enablers_free(struct user_events *user_events)
 {
 	while (!LIST_EMPTY(&user_events->enablers))
 		enabler_free(LIST_FIRST(&user_events->enablers));
+	spawner_end(&user_events->spawner);
 }
 
 /* --- requests --- */
@@ -236,16 +208,16 @@ static int enabler_take_answer(struct user_events *user_events, struct enabler_p
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < placement->n; i++) {
-		struct slot *slot = placement->slots[i];
+		struct holding *holding = placement->holdings[i];
 
-		placement->results[i] = answers[i].result;
-		slot->holding->enabled = answers[i].result == 0;
+		placement->calls[i]->result = answers[i].result;
+		holding->enabled = answers[i].result == 0;
 		/* An index on a file of our own means nothing. */
 		if (placement->file >= 0)
 			continue;
-		slot->index = answers[i].index;
+		holding->first.index = answers[i].index;
 		if (answers[i].result == 0)
-			stream_note_index(placement->stream, slot->index);
+			stream_note_index(placement->stream, answers[i].index);
 	}
 	remove_asked(process, placement);
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
@@ -296,12 +268,8 @@ static void refuse_asked(struct user_events *user_events, struct enabler_process
 static void send_placement(struct user_events *user_events, struct placement *placement)
 {
 	struct enabler_process *process = placement->process;
-	struct holding *holdings[AT_ONCE] = { placement->slots[0]->holding };
-	int r;
+	int r = enabler_send(process, ENABLER_REGISTER, placement->holdings, placement->n, placement_file(placement));
 
-	for (size_t i = 1; i < placement->n; i++)
-		holdings[i] = placement->slots[i]->holding;
-	r = enabler_send(process, ENABLER_REGISTER, holdings, placement->n, placement_file(placement));
 	if (r < 0 && (r == -ETOOMANYREFS || process->fd < 0))
 		refuse_asked(user_events, process, placement, r);
 	else if (r < 0)
@@ -310,15 +278,13 @@ static void send_placement(struct user_events *user_events, struct placement *pl
 
 void enablers_register(struct user_events *user_events, struct placement *placement)
 {
-	struct enabler_process *process = placement->process, *idle;
+	struct enabler_process *process = placement->process;
 
 	if (enabler_take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
 		enabler_break(process);
 	TAILQ_INSERT_TAIL(&process->asked, placement, entry);
 	process->n_asked++;
 	send_placement(user_events, placement);
-	if (count_below(user_events, ENABLERS_MANY) == 0)
-		enabler_new(user_events, &idle);
 }
 
 void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)

@@ -46,13 +46,12 @@ static bool format_file_matches(FILE *file, const struct description *descriptio
 int format_compare(int tracefs, const char *canonical)
 {
 	static struct description description; /* large */
-	char sentence[WIRE_SENTENCE_MAX + 1], path[DESCRIPTION_NAME_MAX + 64];
-	struct text why = text_make(sentence, sizeof(sentence));
+	char path[DESCRIPTION_NAME_MAX + 64];
 	_cleanup_(fd_closep) int fd = -1;
 	bool same, failed;
 	FILE *file;
 
-	if (description_parse(canonical, strlen(canonical), &description, &why) != 0)
+	if (description_parse_canonical(canonical, strlen(canonical), &description) != 0)
 		return -EINVAL;
 	snprintf(path, sizeof(path), "events/user_events/%.*s/format", (int)description.name_length, canonical);
 	fd = openat(tracefs, path, O_RDONLY | O_CLOEXEC);

@@ -41,32 +41,36 @@ void job_end(struct user_events *user_events, struct job *job)
 	job_put(job);
 }
 
-static struct placement *placement_new(struct job *job, struct event_stream *stream, struct enabler_process *process)
+static struct placement *placement_new(struct user_events *user_events, struct job *job, struct event_stream *stream,
+				       struct enabler_process *process)
 {
-	struct placement *placement = keeper_allocate(sizeof(*placement));
+	struct placement *placement = user_events->spare ? user_events->spare : keeper_allocate(sizeof(*placement));
 
+	user_events->spare = NULL;
 	job->under_way++;
 	placement->job = job;
 	placement->stream = stream;
 	placement->process = process;
 	placement->file = -1;
+	placement->again = false;
+	placement->n = 0;
 	return placement;
 }
 
-void placement_add(struct user_events *user_events, struct job *job, struct event_stream *stream, struct slot *slot,
-		   struct kernel_call *call)
+void placement_add(struct user_events *user_events, struct job *job, struct event_stream *stream,
+		   struct holding *holding, struct kernel_call *call)
 {
 	struct placement *filling = job->filling;
-	struct enabler_process *process = slot->holding->process;
+	struct enabler_process *process = holding->process;
 
 	/* Adopted events are not registered together with new ones. */
 	if (filling && (filling->n == AT_ONCE || filling->stream != stream || filling->process != process ||
 			filling->calls[0]->op != call->op))
 		placements_send(user_events, job);
 	if (!job->filling)
-		job->filling = placement_new(job, stream, process);
+		job->filling = placement_new(user_events, job, stream, process);
 	filling = job->filling;
-	filling->slots[filling->n] = slot;
+	filling->holdings[filling->n] = holding;
 	filling->calls[filling->n++] = call;
 }
 
@@ -78,7 +82,7 @@ int placement_file(const struct placement *placement)
 void placement_refuse(struct user_events *user_events, struct placement *placement, int error)
 {
 	for (size_t i = 0; i < placement->n; i++)
-		placement->results[i] = error;
+		placement->calls[i]->result = error;
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 }
 
@@ -109,14 +113,14 @@ static void placement_finish(struct user_events *user_events, struct placement *
 	placement->stream->under_way--;
 	stream_check_indexes(placement->stream);
 	for (size_t i = 0; i < placement->n; i++) {
-		if (placement->results[i] == KERNEL_OK)
-			registration_placed(placement->stream, placement->slots[i], placement->calls[i]);
+		if (placement->calls[i]->result == KERNEL_OK)
+			registration_placed(placement->stream, placement->holdings[i], placement->calls[i]);
 		else
-			registration_failed(user_events, placement->stream, placement->slots[i]);
-		placement->calls[i]->result = placement->results[i];
+			registration_failed(user_events, placement->stream, placement->holdings[i]);
 	}
 	fd_close(placement->file);
-	free(placement);
+	free(user_events->spare);
+	user_events->spare = placement;
 	user_events->under_way--;
 	/* Last, because `done` may submit more calls. */
 	job_put(job);

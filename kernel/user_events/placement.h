@@ -20,7 +20,7 @@ struct job *job_new(struct kernel_call *calls, size_t n, kernel_done *done, void
 void job_end(struct user_events *, struct job *);
 
 /* Adds a registration, together with those before it if possible. */
-void placement_add(struct user_events *, struct job *, struct event_stream *, struct slot *, struct kernel_call *);
+void placement_add(struct user_events *, struct job *, struct event_stream *, struct holding *, struct kernel_call *);
 /* The file on which the events are to be registered. */
 int placement_file(const struct placement *);
 /* Answers all calls of a placement with an error. */

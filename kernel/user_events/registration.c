@@ -4,10 +4,7 @@
 
 #include "kernel/user_events/allocate.h"
 #include "kernel/user_events/stream.h"
-#include "protocol/base/text.h"
 #include "protocol/event/description.h"
-
-enum { KEY_BYTES = WIRE_DESCRIPTION_MAX + 3 };
 
 int registration_answer(int error)
 {
@@ -27,37 +24,52 @@ int registration_answer(int error)
 	}
 }
 
-/* Before Linux 6.4 all pages are the kernel's, and all holdings are in one table. */
-static struct event_page *table_of(struct user_events *user_events, struct event_page *page)
+/* An event of the page is found by its name; one of many formats by its whole description. */
+struct key {
+	struct event_page *page;
+	const char *text;
+	size_t length;
+	uint32_t hash;
+};
+
+static struct holding **table_of(struct event_page *page, uint16_t flags)
 {
-	return user_events->kernel.facts.shared_page ? &user_events->shared : page;
+	return flags & KERNEL_MULTI_FORMAT ? &page->multi_holdings : &page->holdings;
 }
 
-static struct holding *holding_make(struct event_page *page, const struct kernel_call *call, const char *key)
+static struct holding *holding_find(const struct key *key, uint16_t flags)
 {
-	const size_t length = strlen(key);
-	struct holding *holding = keeper_allocate(sizeof(*holding) + length + 1);
+	struct holding *holding;
 
-	holding->page = page;
+	HASH_FIND_BYHASHVALUE(by_key, *table_of(key->page, flags), key->text, key->length, key->hash, holding);
+	return holding;
+}
+
+static struct holding *holding_make(const struct key *key, const struct kernel_call *call)
+{
+	const size_t size = strlen(call->text) + 1;
+	struct holding *holding = keeper_allocate(sizeof(*holding) + size);
+
+	holding->page = key->page;
 	holding->flags = call->flags;
 	if (call->op == KERNEL_ADOPT)
 		holding->bit = call->bit;
-	memcpy(holding->key, key, length + 1);
-	holding->text = holding->key + 1;
-	HASH_ADD_KEYPTR(by_key, page->holdings, holding->key, length, holding);
+	memcpy(holding->text, call->text, size);
+	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, *table_of(key->page, call->flags), holding->text, key->length, key->hash,
+				    holding);
 	table_check_added();
 	return holding;
 }
 
 static void holding_free(struct holding *holding)
 {
-	HASH_DELETE(by_key, holding->page->holdings, holding);
+	HASH_DELETE(by_key, *table_of(holding->page, holding->flags), holding);
 	free(holding);
 }
 
 static struct slot *slot_make(struct event_stream *stream, struct holding *holding, uint32_t index)
 {
-	struct slot *slot = keeper_allocate(sizeof(*slot));
+	struct slot *slot = holding->slots == 0 ? &holding->first : keeper_allocate(sizeof(*slot));
 
 	slot->holding = holding;
 	slot->index = index;
@@ -71,7 +83,8 @@ static void registration_free_slot(struct event_stream *stream, struct slot *slo
 {
 	HASH_DELETE(by_holding, stream->slots, slot);
 	slot->holding->slots--;
-	free(slot);
+	if (slot != &slot->holding->first)
+		free(slot);
 }
 
 void registrations_free(struct user_events *user_events, struct event_stream *stream)
@@ -109,19 +122,17 @@ static void note_adopted_index(struct event_stream *stream, uint32_t index)
 	stream->settled = MAX(stream->settled, stream->next_index);
 }
 
-void registration_placed(struct event_stream *stream, struct slot *slot, struct kernel_call *call)
+void registration_placed(struct event_stream *stream, struct holding *holding, struct kernel_call *call)
 {
-	slot->holding->placed = true;
+	holding->placed = true;
 	if (call->op == KERNEL_ADOPT)
-		note_adopted_index(stream, slot->index);
-	answer_with(call, stream, slot);
+		note_adopted_index(stream, holding->first.index);
+	answer_with(call, stream, &holding->first);
 }
 
-void registration_failed(struct user_events *user_events, struct event_stream *stream, struct slot *slot)
+void registration_failed(struct user_events *user_events, struct event_stream *stream, struct holding *holding)
 {
-	struct holding *holding = slot->holding;
-
-	registration_free_slot(stream, slot);
+	registration_free_slot(stream, &holding->first);
 	if (user_events->abi->give_place)
 		user_events->abi->give_place(user_events, holding);
 	holding_free(holding);
@@ -129,19 +140,21 @@ void registration_failed(struct user_events *user_events, struct event_stream *s
 
 /* The page does not have the event yet. */
 static int register_new(struct user_events *user_events, struct job *job, struct event_stream *stream,
-			struct kernel_call *call, const char *key)
+			struct kernel_call *call, const struct key *key)
 {
-	struct holding *holding = holding_make(table_of(user_events, stream->page), call, key);
+	struct holding *holding = holding_make(key, call);
 	const uint32_t index = call->op == KERNEL_ADOPT ? call->index : 0;
 	int r = 0;
 
 	if (user_events->abi->take_place)
 		r = user_events->abi->take_place(user_events, stream->page, holding);
-	if (r != 0)
+	if (r != 0) {
 		holding_free(holding);
-	else
-		placement_add(user_events, job, stream, slot_make(stream, holding, index), call);
-	return r;
+		return r;
+	}
+	slot_make(stream, holding, index);
+	placement_add(user_events, job, stream, holding, call);
+	return KERNEL_OK;
 }
 
 /* The page has the event, and perhaps the stream, too. */
@@ -171,8 +184,7 @@ static int register_again(struct user_events *user_events, struct event_stream *
 int on_register(struct user_events *user_events, struct job *job, struct event_stream *stream, struct kernel_call *call)
 {
 	static struct description description; /* large */
-	char key[KEY_BYTES], sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	struct key key = { .page = stream->page, .text = call->text };
 	struct holding *holding;
 
 	if (call->op == KERNEL_REGISTER && stream->fd < 0)
@@ -183,19 +195,22 @@ int on_register(struct user_events *user_events, struct job *job, struct event_s
 	if (call->flags & ~user_events->kernel.facts.flags)
 		return KERNEL_E_UNSUPPORTED;
 	/* The daemon sends canonical text, and is not trusted. */
-	if (description_parse(call->text, strlen(call->text), &description, &why) != 0 ||
-	    !streq(description.canonical, call->text))
+	if (description_parse_canonical(call->text, strlen(call->text), &description) != 0)
 		return KERNEL_E_BAD_DESCRIPTION;
-	/* Multi-format events have names of their own. */
-	key[0] = call->flags & KERNEL_MULTI_FORMAT ? 'm' : 's';
-	string_copy(key + 1, sizeof(key) - 1, call->text);
-	HASH_FIND(by_key, table_of(user_events, stream->page)->holdings, key, strlen(key), holding);
+	/* Before Linux 6.4 all pages are the kernel's, and all holdings are in one table. */
+	if (user_events->kernel.facts.shared_page)
+		key.page = &user_events->shared;
+	key.length = call->flags & KERNEL_MULTI_FORMAT ? description.length : description.name_length;
+	key.hash = table_hash(key.text, key.length);
+	holding = holding_find(&key, call->flags);
 	/* Another stream has just asked for it, or the batch contains it twice. */
 	if (holding && !holding->placed) {
 		placements_send(user_events, job);
 		placements_finish(user_events);
-		HASH_FIND(by_key, table_of(user_events, stream->page)->holdings, key, strlen(key), holding);
+		holding = holding_find(&key, call->flags);
 	}
-	return holding ? register_again(user_events, stream, holding, call)
-		       : register_new(user_events, job, stream, call, key);
+	if (!holding)
+		return register_new(user_events, job, stream, call, &key);
+	return streq(holding->text, call->text) ? register_again(user_events, stream, holding, call)
+						: KERNEL_E_NAME_TAKEN;
 }

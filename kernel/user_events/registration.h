@@ -9,8 +9,8 @@
 /* REGISTER and ADOPT. An answer; the call's placement may still be under way. */
 int on_register(struct user_events *, struct job *, struct event_stream *, struct kernel_call *);
 /* The result of a placement's slot. */
-void registration_placed(struct event_stream *, struct slot *, struct kernel_call *);
-void registration_failed(struct user_events *, struct event_stream *, struct slot *);
+void registration_placed(struct event_stream *, struct holding *, struct kernel_call *);
+void registration_failed(struct user_events *, struct event_stream *, struct holding *);
 /* Frees the stream's slots, and removes events that no other stream of the page has. */
 void registrations_free(struct user_events *, struct event_stream *);
 /* Translates an errno of the kernel's REG. */

@@ -171,9 +171,9 @@ static void status_remove(struct user_events *user_events, struct holding *const
 }
 
 /* The fields are compared before, so a refused event leaves nothing on the stream; and after, since another program may have made it. */
-static int status_place_one(struct user_events *user_events, struct event_stream *stream, struct slot *slot)
+static int status_place_one(struct user_events *user_events, struct event_stream *stream, struct holding *holding)
 {
-	struct holding *holding = slot->holding;
+	uint32_t *index = &holding->first.index;
 	char name[WIRE_DESCRIPTION_MAX + 1];
 	bool was_there;
 	int r;
@@ -184,10 +184,10 @@ static int status_place_one(struct user_events *user_events, struct event_stream
 	if (r < 0)
 		return r;
 	was_there = r == FORMAT_SAME;
-	r = registration_answer(register_text(stream->fd, holding->text, &holding->bit, &slot->index));
+	r = registration_answer(register_text(stream->fd, holding->text, &holding->bit, index));
 	if (r != 0)
 		return r;
-	stream_note_index(stream, slot->index);
+	stream_note_index(stream, *index);
 	holding_name(holding, name);
 	holding->foreign = was_there && !unwanted_take_back(user_events, name);
 	left_behind_record(user_events, name, !holding->foreign);
@@ -218,10 +218,9 @@ static void status_place(struct user_events *user_events, struct placement *plac
 {
 	left_behind_settle(user_events);
 	for (size_t i = 0; i < placement->n; i++)
-		placement->results[i] =
-			placement->file < 0
-				? status_place_one(user_events, placement->stream, placement->slots[i])
-				: status_adopt_one(user_events, placement->file, placement->slots[i]->holding);
+		placement->calls[i]->result =
+			placement->file < 0 ? status_place_one(user_events, placement->stream, placement->holdings[i])
+					    : status_adopt_one(user_events, placement->file, placement->holdings[i]);
 	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
 }
 

@@ -310,6 +310,7 @@ static void user_events_free(struct kernel *kernel)
 	fd_close(user_events->mounts.pages);
 	fd_close(user_events->mounts.pages_read_only);
 	fd_close(kernel->fd);
+	free(user_events->spare);
 	free(user_events);
 }
 
@@ -369,6 +370,7 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 	user_events->timer = -1;
 	user_events->disowned_timer = -1;
 	user_events->shared.fd = -1;
+	user_events->spawner.fd = -1;
 	user_events->mounts = *mounts;
 	user_events->files = PAGE_FILES_NONE;
 	user_events->left_behind = (struct left_behind){ .directory = -1, .lock = -1, .instance = -1 };

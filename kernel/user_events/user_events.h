@@ -13,6 +13,7 @@
 #include "kernel/kernel.h"
 #include "kernel/page_file.h"
 #include "kernel/user_events/left_behind.h"
+#include "kernel/user_events/spawner.h"
 #include "protocol/base/table.h"
 
 struct event_page;
@@ -64,12 +65,19 @@ struct event_page {
 	bool known;    /* to this daemon; otherwise only its predecessor had it */
 	bool disowned; /* has no number, and ends with its last stream */
 	struct bits bits;
-	struct holding *holdings; /* table by key */
+	struct holding *holdings;	/* table by name */
+	struct holding *multi_holdings; /* table by text: of many formats */
 	UT_hash_handle by_number;
 };
 
+struct slot {
+	struct holding *holding;
+	uint32_t index;
+	UT_hash_handle by_holding;
+};
+
 struct holding {
-	struct event_page *page; /* in whose table it is */
+	struct event_page *page; /* in whose tables it is */
 	uint32_t bit;
 	uint32_t slots;
 	uint16_t flags;
@@ -79,14 +87,8 @@ struct holding {
 	struct enabler_process *process; /* which has its enabler, or will have it; before Linux 6.4 NULL */
 	LIST_ENTRY(holding) in_process;
 	UT_hash_handle by_key;
-	char *text; /* the description, in the key */
-	char key[]; /* a letter for single or multi format, then the description */
-};
-
-struct slot {
-	struct holding *holding;
-	uint32_t index;
-	UT_hash_handle by_holding;
+	struct slot first; /* in use while it has slots, unless its stream was freed before other streams */
+	char text[];
 };
 
 #define WITNESS_PREFIX "userevd_" /* of its name; random digits follow */
@@ -126,10 +128,9 @@ struct placement {
 	int file;   /* ADOPT: a data file of our own; or -1 */
 	bool again; /* the first process died of it, or with it */
 	size_t n;
-	struct slot *slots[AT_ONCE];
-	struct kernel_call *calls[AT_ONCE];
-	int results[AT_ONCE];
 	TAILQ_ENTRY(placement) entry;
+	struct holding *holdings[AT_ONCE]; /* with their first slot */
+	struct kernel_call *calls[AT_ONCE];
 };
 
 /* 0, an enum kernel_answer, or a negative errno, unless something else is said. */
@@ -141,7 +142,7 @@ struct user_events_abi {
 	/* Undoes take_place(). */
 	void (*give_place)(struct user_events *, struct holding *);
 	/*
-	 * Registers new holdings: sets a result for each, the slots' indexes, and the holdings' bits if the kernel chooses them. Then, now
+	 * Registers new holdings: sets the calls' results, the slots' indexes, and the holdings' bits if the kernel chooses them. Then, now
 	 * or later, moves the placement to `answered`.
 	 */
 	void (*place)(struct user_events *, struct placement *);
@@ -187,9 +188,11 @@ struct user_events {
 	struct unwanted_list unwanted;
 	struct left_behind left_behind; /* before Linux 6.4 */
 	bool ending;			/* programs keep their events */
+	struct spawner spawner;
 	struct enabler_list enablers;
 	unsigned under_way;		 /* placements that are not finished */
 	struct placement_queue answered; /* placements with results */
+	struct placement *spare;	 /* for the next one, or NULL */
 };
 
 /* --- user_events.c --- */

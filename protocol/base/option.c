@@ -44,7 +44,6 @@ static void options_print_help(const struct option_table *table)
 	printf("\n%s\n", table->see);
 }
 
-/* Puts the argument into the member. NULL, or a sentence about the right ones. */
 static const char *option_set_number(const struct option_row *row, const char *argument, void *member)
 {
 	static char right[128];
@@ -82,12 +81,18 @@ static const char *option_set_word(const struct option_row *row, const char *arg
 	return right;
 }
 
-static const char *option_set(const struct option_row *row, const char *argument, void *member)
+const char *option_set(const struct option_row *row, const char *argument, void *member)
 {
+	struct option_list *list = member;
+
 	if (row->kind == OPTION_FLAG)
 		*(bool *)member = true;
 	else if (row->kind == OPTION_TEXT)
 		*(const char **)member = argument;
+	else if (row->kind == OPTION_TEXTS && list->n == OPTION_TEXTS_MAX)
+		return "there are too many of them";
+	else if (row->kind == OPTION_TEXTS)
+		list->text[list->n++] = argument;
 	else if (row->kind == OPTION_WORD)
 		return option_set_word(row, argument, member);
 	else

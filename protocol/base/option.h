@@ -8,10 +8,17 @@
 enum option_kind {
 	OPTION_FLAG,
 	OPTION_TEXT,
+	OPTION_TEXTS,  /* repeatable: the member is a struct option_list */
 	OPTION_WORD,   /* one of `words`; the member is that word */
 	OPTION_NUMBER, /* 32 bits */
 	OPTION_LONG,   /* 64 bits */
 	OPTION_SIZE,   /* 64 bits, perhaps with K or M behind it */
+};
+
+enum { OPTION_TEXTS_MAX = 512 };
+struct option_list {
+	const char *text[OPTION_TEXTS_MAX];
+	size_t n;
 };
 
 struct option_row {
@@ -24,6 +31,9 @@ struct option_row {
 	uint64_t least, most;
 	char letter;
 };
+
+/* Puts the argument into the member. NULL, or a sentence about the right ones. */
+const char *option_set(const struct option_row *, const char *argument, void *member);
 
 struct option_table {
 	const char *program;

@@ -6,7 +6,8 @@
  * decimal (the kernel reads 010 as 8). A dynamic field is an array of a type that we know, so its elements can be shown. Flags are
  * dropped, as kernels with user_events ignore them.
  *
- * A field is first copied into the canonical text, then read there. Only printable ASCII gets that far.
+ * Most texts are in canonical form, and are read there in one pass. A text that is wrong as it stands is brought into canonical form and
+ * read again. Only then are sentences written, and the bytes in them are printable ASCII.
  */
 
 #include "protocol/event/description.h"
@@ -23,21 +24,26 @@ struct word {
 };
 
 struct type {
-	const char *name;
+	char name[8]; /* padded with zeros */
 	uint8_t size;
 	bool is_signed;
 	bool is_text;
+	bool is_word; /* "unsigned" may be in front of it */
 };
 
-/* The types of the kernel's user_field_size(). */
+/* The types of the kernel's user_field_size(), the usual ones first. */
 static const struct type types[] = {
-	{ "s64", 8, true, false },   { "u64", 8, false, false },
-	{ "s32", 4, true, false },   { "u32", 4, false, false },
-	{ "int", 4, true, false },   { "unsigned int", 4, false, false },
-	{ "s16", 2, true, false },   { "u16", 2, false, false },
-	{ "short", 2, true, false }, { "unsigned short", 2, false, false },
-	{ "s8", 1, true, false },    { "u8", 1, false, false },
-	{ "char", 1, true, true },   { "unsigned char", 1, false, true },
+	{ "u64", 8, .is_signed = false },
+	{ "u32", 4, .is_signed = false },
+	{ "char", 1, .is_signed = true, .is_text = true, .is_word = true },
+	{ "s64", 8, .is_signed = true },
+	{ "s32", 4, .is_signed = true },
+	{ "int", 4, .is_signed = true, .is_word = true },
+	{ "u16", 2, .is_signed = false },
+	{ "u8", 1, .is_signed = false },
+	{ "s16", 2, .is_signed = true },
+	{ "s8", 1, .is_signed = true },
+	{ "short", 2, .is_signed = true, .is_word = true },
 };
 
 /* Types that programs use elsewhere, separated by commas, and their replacement. The first match counts, so longer ones come first. */
@@ -75,32 +81,72 @@ static const struct advice {
 static const char *const common_fields[] = { "common_type", "common_flags", "common_preempt_count", "common_pid" };
 
 struct parser {
-	struct description *to;
-	struct text canonical;
-	struct text *why;
-	unsigned number;   /* of the field that is being read: 1 and up */
-	struct word whole; /* that field, in the canonical text */
+	struct description *to; /* with the text, which ends in zeros */
+	const char *field;	/* the field that is being read, or NULL */
+	const char *at;		/* the end of the last field */
+	uint64_t names;		/* has a bit for each earlier field's name, which other names may share */
+	struct text *why;	/* or NULL, to write no sentence */
 };
+
+static struct word word_until(const char *at, const char *ends)
+{
+	return (struct word){ at, strcspn(at, ends) };
+}
 
 /* Writes the sentence, and returns the refusal: `return refuse_word(…)`. */
 static int refuse_word(struct parser *parser, const char *before, struct word word, const char *after)
 {
-	if (parser->number > 0)
-		text_printf(parser->why, "field %u: ", parser->number);
+	if (!parser->why)
+		return REFUSAL_BAD_DESCRIPTION;
+	if (parser->field) {
+		const struct word field = word_until(parser->field, ";");
+
+		text_printf(parser->why, "field %zu: ", parser->to->n_fields + 1);
+		if (memchr(field.at, '*', field.length)) {
+			before = "";
+			word = field;
+			after = "is a pointer, which means nothing to a tracer; use __rel_loc char[] for text, u64 for an address";
+		}
+	}
 	text_printf(parser->why, "%s'", before);
 	text_excerpt(parser->why, word.at, word.length);
 	text_printf(parser->why, "' %s", after);
 	return REFUSAL_BAD_DESCRIPTION;
 }
 
+static int refuse_field(struct parser *parser, const char *before, const char *after)
+{
+	return refuse_word(parser, before, word_until(parser->field, ";"), after);
+}
+
+static const bool in_identifier[256] = {
+	['0' ... '9'] = true,
+	['A' ... 'Z'] = true,
+	['_'] = true,
+	['a' ... 'z'] = true,
+};
+
+/* How many of the bytes at `at`, which end in a zero, can be in an identifier. */
+static inline size_t identifier_length(const char *at)
+{
+	const char *end = at;
+
+	while (in_identifier[(uint8_t)*end])
+		end++;
+	return (size_t)(end - at);
+}
+
+static inline bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 static bool is_identifier(struct word word)
 {
-	static const char characters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
-
 	for (size_t i = 0; i < word.length; i++)
-		if (!memchr(characters, word.at[i], sizeof(characters) - 1))
+		if (!in_identifier[(uint8_t)word.at[i]])
 			return false;
-	return word.length > 0 && (word.at[0] < '0' || word.at[0] > '9');
+	return word.length > 0 && !is_digit(*word.at);
 }
 
 bool description_is_name(const char *text, size_t length)
@@ -113,53 +159,23 @@ static bool word_is(struct word word, const char *text, size_t length)
 	return word.length == length && memcmp(word.at, text, length) == 0;
 }
 
-static struct word word_take(struct word *rest, size_t length)
+static inline bool ends_word(char c)
 {
-	struct word taken = { rest->at, length };
-
-	rest->at += length;
-	rest->length -= length;
-	return taken;
+	return c == ' ' || c == ';' || c == '\0';
 }
 
-/* Takes everything up to the first `end`, and leaves the rest from that byte on. */
-static struct word take_until(struct word *rest, char end)
+static inline bool is_word_at(const char *at, const char *word, size_t length)
 {
-	const char *found = rest->length > 0 ? memchr(rest->at, end, rest->length) : NULL;
-
-	return word_take(rest, found ? (size_t)(found - rest->at) : rest->length);
+	return memcmp(at, word, length) == 0 && ends_word(at[length]);
 }
 
-static bool is_blank(char c)
+/* Steps over this word, and the blank behind it. */
+static inline bool step_over(const char **at, const char *word, size_t length)
 {
-	return c == ' ' || c == '\t';
-}
-
-static void skip_blanks(struct word *rest)
-{
-	while (rest->length > 0 && is_blank(*rest->at))
-		word_take(rest, 1);
-}
-
-/* Takes the first word, and steps over the blanks behind it. Empty: there is none. */
-static struct word take_word(struct word *rest)
-{
-	size_t length = 0;
-	struct word word;
-
-	while (length < rest->length && !is_blank(rest->at[length]))
-		length++;
-	word = word_take(rest, length);
-	skip_blanks(rest);
-	return word;
-}
-
-/* Steps over the separator that take_until() found: whether there was one. */
-static bool skip_one(struct word *rest)
-{
-	if (rest->length == 0)
+	if (!is_word_at(*at, word, length))
 		return false;
-	word_take(rest, 1);
+	*at += length;
+	*at += **at == ' ';
 	return true;
 }
 
@@ -173,123 +189,133 @@ static uint32_t read_size(struct word word, uint32_t maximum)
 	return (uint32_t)size;
 }
 
-/* Whether the field begins with this type, which ends with the field, a space or a bracket. */
-static bool begins_with(struct word field, const char *type, size_t length)
+/* The type at `at`, in front of any brackets. */
+static inline const struct type *find_type(const char *at, bool is_unsigned, size_t *ret_length)
 {
-	return field.length >= length && memcmp(field.at, type, length) == 0 &&
-	       (field.length == length || field.at[length] == ' ' || field.at[length] == '[');
+	const size_t length = identifier_length(at);
+	uint64_t characters;
+
+	if (length == 0 || length > sizeof(characters) || (!ends_word(at[length]) && at[length] != '['))
+		return NULL;
+	memcpy(&characters, at, sizeof(characters));
+	characters &= htole64(UINT64_MAX >> 8 * (sizeof(characters) - length));
+	*ret_length = length;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (memcmp(&characters, types[i].name, sizeof(characters)) == 0)
+			return is_unsigned && !types[i].is_word ? NULL : &types[i];
+	return NULL;
 }
 
-/* Refuses the type that begins at `at`, if there is advice for it; otherwise 0. */
-static int refuse_with_advice(struct parser *parser, struct word at)
+/* Whether the field begins with this type, which ends with the field, a space or a bracket. */
+static bool begins_with(const char *field, const char *type, size_t length)
+{
+	return strncmp(field, type, length) == 0 && (ends_word(field[length]) || field[length] == '[');
+}
+
+/* Refuses the type at `at`, if there is advice for it; otherwise 0. */
+static int refuse_with_advice(struct parser *parser, const char *at)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
-		struct word list = { advice[i].types, strlen(advice[i].types) };
+		struct word type = word_until(advice[i].types, ",");
 
-		do {
-			const struct word type = take_until(&list, ',');
-
-			if (begins_with(at, type.at, type.length))
-				return refuse_word(parser, "", type, advice[i].say);
-		} while (skip_one(&list));
+		while (!begins_with(at, type.at, type.length) && type.at[type.length] == ',')
+			type = word_until(type.at + type.length + 1, ",");
+		if (begins_with(at, type.at, type.length))
+			return refuse_word(parser, "", type, advice[i].say);
 	}
 	return 0;
 }
 
-static int refuse_type(struct parser *parser, struct word at)
+static int refuse_type(struct parser *parser, const char *at)
 {
-	if (at.length == 0)
-		return refuse_word(parser, "", parser->whole,
-				   "is not complete; it wants a type and a name: __rel_loc char[] NAME");
+	const struct word type = word_until(at, " ;");
+
+	if (type.length == 0)
+		return refuse_field(parser, "", "is not complete; it wants a type and a name: __rel_loc char[] NAME");
 	if (refuse_with_advice(parser, at) != 0)
 		return REFUSAL_BAD_DESCRIPTION;
-	return refuse_word(parser, "", take_until(&at, ' '),
+	return refuse_word(parser, "", type,
 			   "is not a type; use s8 to s64, u8 to u64, int, short, char, char[N], __rel_loc char[], "
 			   "or struct NAME field SIZE");
 }
 
 static int refuse_array(struct parser *parser)
 {
-	return refuse_word(parser, "only char and unsigned char may be arrays of fixed size; instead of ",
-			   parser->whole, "use __rel_loc TYPE[] NAME or a struct");
+	return refuse_field(parser, "only char and unsigned char may be arrays of fixed size; instead of ",
+			    "use __rel_loc TYPE[] NAME or a struct");
 }
 
-static int check_field_name(struct parser *parser, struct word name, bool is_text)
+static int refuse_field_name(struct parser *parser, struct word name, bool is_text)
 {
-	const struct description *to = parser->to;
-	struct word rest = name, element = take_until(&rest, '[');
+	const struct word element = word_until(name.at, "[ ;");
 
-	if (rest.length > 0 && is_identifier(element))
-		return !is_text ? refuse_array(parser)
-				: refuse_word(parser, "", name,
-					      "has its size in the wrong place; it belongs to the type: char[16] name");
-	if (!is_identifier(name))
+	if (element.length == name.length || !is_identifier(element))
 		return refuse_word(
 			parser, "", name,
 			"is not a name; letters, digits and _ make one, no digit first, and ';' ends a field");
-	for (size_t i = 0; i < ARRAY_SIZE(common_fields); i++)
-		if (word_is(name, common_fields[i], strlen(common_fields[i])))
-			return refuse_word(parser, "", name,
-					   "is a field that every event has already; choose another name");
-	for (size_t i = 0; i < to->n_fields; i++)
+	if (!is_text)
+		return refuse_array(parser);
+	return refuse_word(parser, "", name, "has its size in the wrong place; it belongs to the type: char[16] name");
+}
+
+/* All fields have different names. */
+static inline int check_name_is_new(struct parser *parser, struct word name)
+{
+	const struct description *to = parser->to;
+	const unsigned first = (uint8_t)name.at[0], last = (uint8_t)name.at[name.length - 1];
+	const uint64_t bit = UINT64_C(1) << ((first ^ last << 1 ^ name.length << 3) & 63);
+
+	if (first == 'c')
+		for (size_t i = 0; i < ARRAY_SIZE(common_fields); i++)
+			if (word_is(name, common_fields[i], strlen(common_fields[i])))
+				return refuse_word(parser, "", name,
+						   "is a field that every event has already; choose another name");
+	for (size_t i = 0; parser->names & bit && i < to->n_fields; i++)
 		if (word_is(name, to->field[i].name, to->field[i].name_length))
 			return refuse_word(parser, "", name, "is the name of an earlier field; choose another");
+	parser->names |= bit;
 	return 0;
 }
 
-/* `field` has its type, kind and sizes already. */
-static int add_field(struct parser *parser, struct field field, struct word name)
+/* NAME field SIZE, behind "struct " */
+static int read_struct(struct parser *parser, const char *at, struct field *field, struct word *ret_name)
 {
-	struct description *to = parser->to;
-	int r = check_field_name(parser, name, field.is_text);
+	const struct word tag = word_until(at, " ;");
+	struct word name, size;
 
-	if (r != 0)
-		return r;
-	if (field.size > WIRE_PAYLOAD_MAX - to->size)
-		return refuse_word(parser, "", name,
-				   "makes the record longer than the 4064 bytes that every tracer can hold");
-	field.name = name.at;
-	field.name_length = name.length;
-	field.offset = to->size;
-	to->size += field.size;
-	to->field[to->n_fields++] = field;
-	return 0;
-}
-_Static_assert(WIRE_PAYLOAD_MAX == 4064, "the number in the sentence above");
-
-/* NAME field SIZE, behind "struct ". */
-static int read_struct(struct parser *parser, struct word rest)
-{
-	struct field field = { .kind = FIELD_STRUCT, .type = parser->whole.at };
-	struct word tag = take_word(&rest), name = take_word(&rest), size = take_word(&rest);
-
+	at += tag.length;
+	name = word_until(at + (*at == ' '), " ;");
+	at = name.at + name.length;
+	size = word_until(at + (*at == ' '), " ;");
+	parser->at = size.at + size.length;
 	if (tag.length > 0 && !is_identifier(tag))
 		return refuse_word(parser, "", tag, "is not the name of a struct; letters, digits and _ make one");
-	if (size.length == 0 || rest.length > 0)
-		return refuse_word(parser, "", parser->whole,
-				   "is not complete; a struct is written as struct NAME field SIZE");
-	field.type_length = (size_t)(tag.at + tag.length - field.type);
-	field.size = read_size(size, WIRE_PAYLOAD_MAX);
-	if (field.size == 0)
+	if (size.length == 0 || *parser->at == ' ')
+		return refuse_field(parser, "", "is not complete; a struct is written as struct NAME field SIZE");
+	*field = (struct field){ .kind = FIELD_STRUCT };
+	field->type_length = (size_t)(tag.at + tag.length - parser->field);
+	field->size = read_size(size, WIRE_PAYLOAD_MAX);
+	if (field->size == 0)
 		return refuse_word(
 			parser, "", size,
 			"is no size for a struct; it has 1 to 4064 bytes, in digits: more no tracer can hold");
-	return add_field(parser, field, name);
+	*ret_name = name;
+	return is_identifier(name) ? 0 : refuse_field_name(parser, name, false);
 }
 
-/* char[N]: `brackets` is the "[N]". */
-static int read_array_size(struct parser *parser, const struct type *type, struct word brackets, uint32_t *ret)
+/* char[N]: the brackets are at `at`, which is moved behind them. */
+static int read_array_size(struct parser *parser, const struct type *type, const char **at, uint32_t *ret)
 {
-	struct word digits = { brackets.at + 1, brackets.length - 2 };
+	const struct word brackets = word_until(*at, " ;"), digits = { *at + 1, brackets.length - 2 };
 
+	*at += brackets.length;
 	if (!type->is_text)
 		return refuse_array(parser);
-	if (brackets.at[brackets.length - 1] != ']')
-		return refuse_word(parser, "", parser->whole,
-				   "has no ] behind the array's size; write it as char[16] NAME");
+	if ((*at)[-1] != ']')
+		return refuse_field(parser, "", "has no ] behind the array's size; write it as char[16] NAME");
 	if (digits.length == 0)
-		return refuse_word(parser, "", parser->whole,
-				   "has an array without a size; write its size, or __rel_loc char[] NAME");
+		return refuse_field(parser, "",
+				    "has an array without a size; write its size, or __rel_loc char[] NAME");
 	*ret = read_size(digits, DESCRIPTION_ARRAY_MAX);
 	if (*ret == 0)
 		return refuse_word(parser, "", digits,
@@ -298,82 +324,173 @@ static int read_array_size(struct parser *parser, const struct type *type, struc
 }
 _Static_assert(DESCRIPTION_ARRAY_MAX == 1024, "the number in the sentence above");
 
-/* Fills in kind and sizes. `brackets`: behind the type, or empty. */
-static int set_type(struct parser *parser, struct field *field, bool is_dynamic, const struct type *type,
-		    struct word brackets)
+/* [__data_loc|__rel_loc] [unsigned] TYPE[N]: fills in kind and sizes, and moves `at` behind it. */
+static inline int read_type(struct parser *parser, struct field *field, const char **at)
 {
-	field->is_signed = type->is_signed;
+	const bool data = step_over(at, "__data_loc", 10), rel = !data && step_over(at, "__rel_loc", 9);
+	const char *const start = *at;
+	const bool is_unsigned = step_over(at, "unsigned", 8);
+	size_t length;
+	const struct type *type = find_type(*at, is_unsigned, &length);
+
+	if (!type)
+		return refuse_type(parser, start);
+	*at += length;
+	field->is_signed = type->is_signed && !is_unsigned;
 	field->is_text = type->is_text;
-	if (is_dynamic) {
+	field->size = type->size;
+	field->element = 0;
+	field->kind = field->is_signed ? FIELD_SIGNED : FIELD_UNSIGNED;
+	if (data || rel) {
+		field->kind = data ? FIELD_DATA_LOC : FIELD_REL_LOC;
 		field->size = sizeof(uint32_t); /* with the place of the elements in the payload */
 		field->element = type->size;
-		return word_is(brackets, "[]", 2) ? 0
-						  : refuse_word(parser, "", parser->whole,
-								"wants [] behind its type: __rel_loc char[] NAME");
+		if (!is_word_at(*at, "[]", 2))
+			return refuse_field(parser, "", "wants [] behind its type: __rel_loc char[] NAME");
+		*at += 2;
+		return 0;
 	}
-	if (brackets.length > 0) {
+	if (**at == '[') {
 		field->kind = FIELD_CHARS;
-		return read_array_size(parser, type, brackets, &field->size);
+		return read_array_size(parser, type, at, &field->size);
 	}
-	field->kind = type->is_signed ? FIELD_SIGNED : FIELD_UNSIGNED;
-	field->size = type->size;
 	return 0;
 }
 
-/* [__data_loc|__rel_loc] TYPE[N] NAME */
-static int read_field(struct parser *parser)
+/* Behind the type there is no name, or something else. */
+static int refuse_rest(struct parser *parser, const char *at, bool is_text)
 {
-	struct word rest = parser->whole, first = take_word(&rest), name, brackets;
-	const bool data = word_is(first, "__data_loc", 10), rel = word_is(first, "__rel_loc", 9);
-	struct field field = { .kind = data ? FIELD_DATA_LOC : FIELD_REL_LOC, .type = first.at };
-	const struct type *type = NULL;
-	int r;
+	const struct word name = word_until(at, " ;");
 
-	if (memchr(parser->whole.at, '*', parser->whole.length))
-		return refuse_word(
-			parser, "", parser->whole,
-			"is a pointer, which means nothing to a tracer; use __rel_loc char[] for text, u64 for an address");
-	if (word_is(first, "struct", 6))
-		return read_struct(parser, rest);
-	if (!data && !rel)
-		rest = parser->whole;
-	for (size_t i = 0; i < ARRAY_SIZE(types) && !type; i++)
-		if (begins_with(rest, types[i].name, strlen(types[i].name)))
-			type = &types[i];
-	if (!type)
-		return refuse_type(parser, rest);
-
-	word_take(&rest, strlen(type->name));
-	brackets = take_word(&rest);
-	field.type_length = (size_t)(brackets.at + brackets.length - field.type);
-	r = set_type(parser, &field, data || rel, type, brackets);
-	name = take_word(&rest);
-	if (r != 0)
-		return r;
 	if (name.length == 0)
-		return refuse_word(parser, "", parser->whole, "is not complete; it wants a name: TYPE NAME");
-	if (rest.length == 0)
-		return add_field(parser, field, name);
-	if (refuse_with_advice(parser, parser->whole) != 0) /* "short int x" */
+		return refuse_field(parser, "", "is not complete; it wants a name: TYPE NAME");
+	if (at[name.length] != ' ')
+		return refuse_field_name(parser, name, is_text);
+	if (refuse_with_advice(parser, parser->field) != 0) /* "short int x" */
 		return REFUSAL_BAD_DESCRIPTION;
-	return refuse_word(parser, "", take_word(&rest), "is one word too many; a field is TYPE NAME, and ';' ends it");
+	return refuse_word(parser, "", word_until(at + name.length + 1, " ;"),
+			   "is one word too many; a field is TYPE NAME, and ';' ends it");
 }
 
-/* Appends the words to the canonical text, with one space between them. */
-static int put_field(struct parser *parser, struct word words)
+/* TYPE NAME */
+static inline int read_plain(struct parser *parser, const char *at, struct field *field, struct word *ret_name)
 {
-	const char *between = parser->number == 1 ? " " : "; ";
+	int r = read_type(parser, field, &at);
 
-	text_put(&parser->canonical, between, strlen(between));
-	parser->whole.at = parser->canonical.buffer + parser->canonical.length;
-	while (words.length > 0) {
-		struct word word = take_word(&words);
+	if (r != 0)
+		return r;
+	field->type_length = (size_t)(at - parser->field);
+	at += *at == ' ';
+	*ret_name = (struct word){ at, identifier_length(at) };
+	parser->at = at + ret_name->length;
+	if (ret_name->length == 0 || is_digit(*at) || (*parser->at != ';' && *parser->at != '\0'))
+		return refuse_rest(parser, at, field->is_text);
+	return 0;
+}
 
-		text_put(&parser->canonical, word.at, word.length);
-		text_put(&parser->canonical, " ", words.length > 0);
+static inline int read_field(struct parser *parser, const char *at)
+{
+	struct description *to = parser->to;
+	struct field *field = &to->field[to->n_fields];
+	struct word name = { 0 };
+	int r;
+
+	parser->field = at;
+	if (step_over(&at, "struct", 6))
+		r = read_struct(parser, at, field, &name);
+	else
+		r = read_plain(parser, at, field, &name);
+	if (r == 0)
+		r = check_name_is_new(parser, name);
+	if (r != 0)
+		return r;
+	if (field->size > WIRE_PAYLOAD_MAX - to->size)
+		return refuse_word(parser, "", name,
+				   "makes the record longer than the 4064 bytes that every tracer can hold");
+	field->type = parser->field;
+	field->name = name.at;
+	field->name_length = name.length;
+	field->offset = to->size;
+	to->size += field->size;
+	to->n_fields++;
+	return 0;
+}
+_Static_assert(WIRE_PAYLOAD_MAX == 4064, "the number in the sentence above");
+
+/* 0: the text is right and in canonical form. */
+static int read_canonical(struct parser *parser)
+{
+	struct description *to = parser->to;
+	const char *at = to->canonical;
+	int r;
+
+	to->name_length = identifier_length(at);
+	to->n_fields = 0;
+	to->size = 0;
+	if (to->name_length == 0 || to->name_length > DESCRIPTION_NAME_MAX || is_digit(*at))
+		return REFUSAL_BAD_DESCRIPTION;
+	for (at += to->name_length; *at != '\0'; at = parser->at) {
+		at += to->n_fields > 0;
+		if (*at++ != ' ')
+			return REFUSAL_BAD_DESCRIPTION;
+		r = read_field(parser, at);
+		if (r != 0)
+			return r;
 	}
-	parser->whole.length = (size_t)(parser->canonical.buffer + parser->canonical.length - parser->whole.at);
-	if (!parser->canonical.cut)
+	to->length = (size_t)(at - to->canonical);
+	return 0;
+}
+
+/* NAME or NAME:FLAG,FLAG. */
+static int read_name(struct parser *parser, const char **text, struct text *canonical)
+{
+	const struct word name = word_until(*text, " \t:");
+
+	if (name.length > DESCRIPTION_NAME_MAX)
+		return refuse_word(parser, "the name ", name, "is too long; 200 bytes are the most");
+	if (!is_identifier(name))
+		return refuse_word(
+			parser, "", name,
+			"is not the name of an event; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD");
+	text_put(canonical, name.at, name.length);
+	*text += name.length;
+	while (**text == ':' || **text == ',') {
+		const struct word flag = word_until(*text + 1, " \t,");
+
+		if (!is_identifier(flag))
+			return refuse_word(parser, "behind the name's ':', ", flag,
+					   "is not a flag; write NAME:FLAG,FLAG, or leave flags out");
+		*text = flag.at + flag.length;
+	}
+	return 0;
+}
+_Static_assert(DESCRIPTION_NAME_MAX == 200, "the number in the sentence above");
+
+/* Writes the canonical form of text with a right name: one space between words and behind each ';', no flags, no empty fields. */
+static int make_canonical(struct parser *parser, const char *text)
+{
+	struct text canonical = text_make(parser->to->canonical, WIRE_DESCRIPTION_MAX + 1);
+	const char *separator = "";
+	int r;
+
+	text += strspn(text, " \t");
+	r = read_name(parser, &text, &canonical);
+	if (r != 0)
+		return r;
+	while (*(text += strspn(text, " \t;")) != '\0') {
+		text_put(&canonical, separator, strlen(separator));
+		separator = ";";
+		while (*text != ';' && *text != '\0') {
+			const struct word word = word_until(text, " \t;");
+
+			text_put(&canonical, " ", 1);
+			text_put(&canonical, word.at, word.length);
+			text = word.at + word.length;
+			text += strspn(text, " \t");
+		}
+	}
+	memset(canonical.buffer + canonical.length, 0, DESCRIPTION_ZEROS);
+	if (!canonical.cut)
 		return 0;
 	text_printf(
 		parser->why,
@@ -382,40 +499,11 @@ static int put_field(struct parser *parser, struct word words)
 	return REFUSAL_BAD_DESCRIPTION;
 }
 
-/* NAME or NAME:FLAG,FLAG. */
-static int read_name(struct parser *parser, struct word word)
-{
-	struct word name = take_until(&word, ':');
-
-	if (name.length > DESCRIPTION_NAME_MAX)
-		return refuse_word(parser, "the name ", name, "is too long; 200 bytes are the most");
-	if (!is_identifier(name))
-		return refuse_word(
-			parser, "", name,
-			"is not the name of an event; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD");
-	text_put(&parser->canonical, name.at, name.length);
-	parser->to->name_length = name.length;
-	while (skip_one(&word)) {
-		const struct word flag = take_until(&word, ',');
-
-		if (!is_identifier(flag))
-			return refuse_word(parser, "behind the name's ':', ", flag,
-					   "is not a flag; write NAME:FLAG,FLAG, or leave flags out");
-	}
-	return 0;
-}
-_Static_assert(DESCRIPTION_NAME_MAX == 200, "the number in the sentence above");
-
 /* Then every byte can be shown as it is. */
-static int check_bytes(struct word text, struct text *why)
+static int check_bytes(const char *text, size_t length, struct text *why)
 {
-	if (text.length > WIRE_DESCRIPTION_MAX) {
-		text_printf(why, "description of %zu bytes is too long; the kernel takes %d", text.length,
-			    WIRE_DESCRIPTION_MAX);
-		return REFUSAL_BAD_DESCRIPTION;
-	}
-	for (size_t i = 0; i < text.length; i++) {
-		uint8_t byte = (uint8_t)text.at[i];
+	for (size_t i = 0; i < length; i++) {
+		uint8_t byte = (uint8_t)text[i];
 
 		if ((byte >= ' ' && byte <= '~') || byte == '\t')
 			continue;
@@ -426,30 +514,36 @@ static int check_bytes(struct word text, struct text *why)
 	return 0;
 }
 
+int description_parse_canonical(const char *text, size_t length, struct description *ret)
+{
+	struct parser parser = { .to = ret };
+
+	if (length == 0 || length > WIRE_DESCRIPTION_MAX)
+		return REFUSAL_BAD_DESCRIPTION;
+	memcpy(ret->canonical, text, length);
+	memset(ret->canonical + length, 0, DESCRIPTION_ZEROS);
+	return read_canonical(&parser) == 0 && ret->length == length ? 0 : REFUSAL_BAD_DESCRIPTION;
+}
+
 int description_parse(const char *text, size_t length, struct description *ret, struct text *why)
 {
-	struct word rest = { text, length }, field;
 	struct parser parser = { .to = ret, .why = why };
-	int r = check_bytes(rest, why);
+	char copy[WIRE_DESCRIPTION_MAX + 1];
+	int r;
 
+	if (description_parse_canonical(text, length, ret) == 0)
+		return 0;
+	if (length > WIRE_DESCRIPTION_MAX) {
+		text_printf(why, "description of %zu bytes is too long; the kernel takes %d", length,
+			    WIRE_DESCRIPTION_MAX);
+		return REFUSAL_BAD_DESCRIPTION;
+	}
+	r = check_bytes(text, length, why);
 	if (r != 0)
 		return r;
-	ret->n_fields = 0;
-	ret->size = 0;
-	parser.canonical = text_make(ret->canonical, sizeof(ret->canonical));
-	skip_blanks(&rest);
-	r = read_name(&parser, take_word(&rest));
-	/* Empty fields are none, as for the kernel. */
-	while (r == 0 && rest.length > 0) {
-		field = take_until(&rest, ';');
-		skip_one(&rest);
-		skip_blanks(&field);
-		if (field.length == 0)
-			continue;
-		parser.number++;
-		r = put_field(&parser, field);
-		if (r == 0)
-			r = read_field(&parser);
-	}
-	return r;
+	if (length > 0)
+		memcpy(copy, text, length);
+	copy[length] = '\0';
+	r = make_canonical(&parser, copy);
+	return r != 0 ? r : read_canonical(&parser);
 }

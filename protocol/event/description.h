@@ -13,6 +13,7 @@ enum {
 	DESCRIPTION_FIELDS_MAX = 128, /* a description of 511 bytes has room for 102: "u8 a;" is five bytes */
 	DESCRIPTION_NAME_MAX = 200,   /* a prefix and a multi-format suffix still make a directory's name of 255 */
 	DESCRIPTION_ARRAY_MAX = 1024, /* the kernel's MAX_FIELD_ARRAY_SIZE */
+	DESCRIPTION_ZEROS = 16,	      /* end a text, so that a parser may compare so many bytes at any place of it */
 };
 
 enum field_kind {
@@ -39,8 +40,10 @@ struct field {
 
 /* The fields point into `canonical`, so a description is not to be copied by assignment. */
 struct description {
-	char canonical[WIRE_DESCRIPTION_MAX + 1]; /* "name type field; type field": one space, no flags */
-	size_t name_length;			  /* canonical begins with the name */
+	char canonical[WIRE_DESCRIPTION_MAX +
+		       DESCRIPTION_ZEROS]; /* "name type field; type field": one space, no flags */
+	size_t length;
+	size_t name_length; /* canonical begins with the name */
 	size_t n_fields;
 	struct field field[DESCRIPTION_FIELDS_MAX];
 	uint32_t size; /* of the fixed part: the shortest payload */
@@ -51,6 +54,8 @@ struct description {
  * "field 2: 'long' has no fixed size; use s64 or u64". Never anything negative. `ret` is undefined on failure.
  */
 int description_parse(const char *text, size_t length, struct description *ret, struct text *why);
+/* The same of text in canonical form; other text is refused, without a sentence. */
+int description_parse_canonical(const char *text, size_t length, struct description *ret);
 
 /* Whether an event may have this name. */
 bool description_is_name(const char *text, size_t length);

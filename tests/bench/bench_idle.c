@@ -27,8 +27,9 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-	{ "userevd", "daemon", 2560 },	     { "userevd-keeper", "keeper", 1229 }, { "exe", "enabler", 614 },
-	{ "userevd-janitor", "janitor", 0 }, { "", "another process", 0 },
+	{ "userevd", "daemon", 2560 },	       { "userevd-keeper", "keeper", 1229 },
+	{ "userevd-enabler", "enabler", 614 }, { "userevd-spawner", "spawner", 614 },
+	{ "userevd-janitor", "janitor", 0 },   { "", "another process", 0 },
 };
 
 static const struct kind *kind_of(pid_t pid)

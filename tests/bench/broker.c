@@ -80,8 +80,6 @@ static _Noreturn void become(char *const *argv)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (streq(argv[0], "valgrind")) {
-		setenv("LD_PRELOAD", built("tests/preload_spawn.so"), 1);
-		setenv("SELF", built("userevd-keeper"), 1);
 		/* Callgrind warns of system calls that it does not know. */
 		if (!freopen("/dev/null", "w", stderr))
 			_exit(127);

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -51,6 +52,7 @@
 	_(int, chown, (const char *path, uid_t user, gid_t group), (path, user, group), -1) \
 	_(int, close_range, (unsigned first, unsigned last, int flags), (first, last, flags), -1) \
 	_(int, connect, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length), -1) \
+	_(void *, dlopen, (const char *path, int flags), (path, flags), NULL) \
 	_(int, dup2, (int from, int to), (from, to), -1) \
 	_(int, dup3, (int from, int to, int flags), (from, to, flags), -1) \
 	_(int, epoll_create, (int size), (size), -1) \
@@ -141,7 +143,7 @@
 	_(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), -1)
 /* Functions with a body of their own below. */
 #define OTHERS(_) \
-	_(calloc) _(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read) _(realloc) \
+	_(calloc) _(clone) _(epoll_ctl) _(fcntl) _(getline) _(getpwnam) _(ioctl) _(malloc) _(mremap) _(open) _(openat) _(prctl) _(read) _(realloc) \
 	_(syscall) _(write)
 /* clang-format on */
 
@@ -312,6 +314,11 @@ PUBLIC void *mmap64(void *at, size_t size, int protection, int flags, int fd, of
 PUBLIC int fcntl(int fd, int command, ...)
 {
 	return FAILS(fcntl) ? -1 : REAL(fcntl)(fd, command, NEXT_ARGUMENT(command));
+}
+
+PUBLIC int clone(int (*run)(void *), void *stack, int flags, void *data, ...)
+{
+	return FAILS(clone) ? -1 : REAL(clone)(run, stack, flags, data);
 }
 
 PUBLIC int ioctl(int fd, unsigned long request, ...)

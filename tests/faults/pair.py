@@ -73,7 +73,10 @@ class Pair(Daemon):
         self.ended_badly = ""
 
     def _program(self, role, name):
-        return f"{VICTIMS if role == self.victim else BUILD}/{name}"
+        if role != self.victim:
+            return f"{BUILD}/{name}"
+        # A library can be preloaded only into a dynamic program.
+        return f"{VICTIMS}/tests/dynamic/{name}" if role == "keeper" else f"{VICTIMS}/{name}"
 
     def _environment(self, role):
         environment = self.plan.environment()

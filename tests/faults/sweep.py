@@ -28,6 +28,7 @@ PATHS = ("EACCES", "ENOENT", "EIO")
 ERRORS = {
     "accept4": ("EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "ECONNABORTED", "EINTR", "EPERM"),
     "bind": ("EADDRINUSE", "EACCES", "ENOMEM", "EROFS"),
+    "clone": ("EAGAIN", "ENOMEM"),
     "connect": ("ECONNREFUSED", "EAGAIN", "EACCES"),
     "dup2": ("EBUSY", "EINTR"),
     "epoll_create": FILES,

@@ -11,10 +11,8 @@ static void ask(const struct policy *policy, const char *path)
 {
 	struct policy_rules rules;
 	struct policy_verdict verdict;
-	struct policy_event event;
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	size_t n = 0;
 	int r;
 
 	policy_resolve(policy, path, &rules);
@@ -24,9 +22,11 @@ static void ask(const struct policy *policy, const char *path)
 	require(r == 0 || (r == REFUSAL_NOT_PERMITTED && why.length > 0));
 	policy_tenant(policy, path);
 	policy_sum_maxima(policy);
-	for (size_t at = 0; policy_next_event(policy, &at, &event); n++)
-		require(policy_find_event(policy, event.name, strlen(event.name), &event));
-	require(n == policy_count_events(policy));
+	for (size_t i = 0; i < policy->events.n; i++) {
+		const char *name = policy_event_name(policy->events.at[i]->name);
+
+		require(policy_find_event(policy, name, strlen(name)) == policy->events.at[i]);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	path = strndup(text, line);
 	require(policy && path);
-	require(policy_load_text(policy, "fuzz.conf", text, size, &problems) == 0);
+	require(policy_load_text(policy, "fuzz.conf", text, &problems) == 0);
 	policy_check_sections(policy, &problems);
 	require(!problems.failed && problems.errors <= problems.n);
 	for (size_t i = 0; i < problems.n; i++)

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "daemon/limits.h"
 #include "protocol/transport.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
@@ -91,10 +92,17 @@ static int end(pid_t *pid, int signal)
 	return status;
 }
 
-/* After SIGTERM the exit status must be 0; a sanitizer's finding would change it. */
+/*
+ * A daemon that is killed loses the connections that it has not deposited, so it gets time for that. After SIGTERM the exit status must be 0; a sanitizer's finding would
+ * change it.
+ */
 void pair_end_daemon(struct pair *pair, int signal)
 {
-	int status = end(&pair->daemon, signal);
+	int status;
+
+	if (signal != SIGTERM)
+		usleep((useconds_t)(4 * DEPOSIT_INTERVAL * 1e6));
+	status = end(&pair->daemon, signal);
 
 	if (signal != SIGTERM || status == 0)
 		return;

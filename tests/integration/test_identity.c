@@ -8,7 +8,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
+#include "daemon/limits.h"
 #include "tests/integration/cgroups.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/speaker.h"
@@ -264,6 +266,67 @@ DAEMON_TEST(rootless_containers_named_by_policy_are_tenants,
 	actor_end(&shell);
 	actor_end(&another);
 	actor_end(&one);
+}
+
+/* A client that connects to this cgroup now is of that tenant. */
+static void expect_new_client_of(const struct fixture *fixture, const char *cgroup, const char *tenant)
+{
+	struct actor actor = actor_in(fixture, cgroup, USER);
+	struct seen_tenants seen;
+	bool found = false;
+
+	see_tenants(fixture, &seen);
+	for (size_t i = 0; i < seen.n; i++)
+		found |= is_tenant(&seen.tenant[i], tenant) &&
+			 seen.tenant[i].connections == (i == 0 ? 2 : 1); /* the first tenant has a client that stays */
+	ck_assert_msg(found, "it is not of %s", tenant);
+	actor_end(&actor);
+}
+
+/* Connections in between do not delay that the change is noticed. */
+static void expect_noticed(const struct fixture *fixture, const char *cgroup, const char *tenant)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct actor actor;
+
+		usleep((useconds_t)(BORDER_INTERVAL * 1e6 / 4));
+		if (i == 3)
+			break;
+		actor = actor_in(fixture, cgroup, USER);
+		actor_end(&actor);
+	}
+	expect_new_client_of(fixture, cgroup, tenant);
+}
+
+DAEMON_TEST(changed_delegation_counts_within_a_second, .policy = NAMESPACES_ARE_TRUSTED, .needs_cgroups = "delegation")
+{
+	const char *tenants[] = { make_cgroup("slice"), make_cgroup("slice/pod/container/app"),
+				  make_cgroup("slice/pod/container"), make_cgroup("slice/pod") };
+	const char *leaf = tenants[1];
+	struct actor stays = actor_in(fixture, leaf, USER);
+
+	for (size_t i = 1; i < ARRAY_SIZE(tenants); i++) {
+		expect_new_client_of(fixture, leaf, tenants[i - 1]);
+		if (!delegate(tenants[i]))
+			break;
+		expect_noticed(fixture, leaf, tenants[i]);
+	}
+	for (size_t i = ARRAY_SIZE(tenants) - 1; i > 0 && removexattr(tenants[i], "user.delegate") == 0; i--)
+		expect_noticed(fixture, leaf, tenants[i - 1]);
+	actor_end(&stays);
+}
+
+DAEMON_TEST(changed_owner_counts_within_a_second, .policy = NAMESPACES_ARE_TRUSTED, .needs_cgroups = "delegation")
+{
+	const char *slice = make_cgroup("slice"), *pod = make_cgroup("slice/pod"), *leaf = make_cgroup("slice/pod/app");
+	struct actor stays = actor_in(fixture, leaf, USER);
+
+	expect_new_client_of(fixture, leaf, slice);
+	ck_assert_int_eq(chown(pod, USER, USER), 0);
+	expect_noticed(fixture, leaf, pod);
+	ck_assert_int_eq(chown(pod, 0, 0), 0);
+	expect_noticed(fixture, leaf, slice);
+	actor_end(&stays);
 }
 
 int main(void)

@@ -135,6 +135,7 @@ static void expect_to_keep(const char *const *options, uint64_t capabilities)
 	if (!need_keeper(&keeper, options))
 		return;
 	expect_capabilities(keeper.pid, capabilities);
+	/* Or the spawner. */
 	if (children_of(keeper.pid, NULL, &enabler, 1) > 0)
 		expect_capabilities(enabler, capabilities);
 	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
@@ -187,6 +188,8 @@ static void expect_packets(struct keeper *keeper, struct packets *packets)
 	free(packets);
 }
 
+static const char enabler_name[] = "userevd-enabler", spawner_name[] = "userevd-spawner";
+
 /* A keeper with a page and two streams, and its enabler processes. */
 struct busy {
 	struct keeper keeper;
@@ -204,8 +207,9 @@ static bool need_busy(struct busy *busy)
 	ck_assert(keeper_ask(&busy->keeper, calls, ARRAY_SIZE(calls)));
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
 		busy->fd[i] = calls[i].fd;
-	busy->n = children_of(busy->keeper.pid, NULL, busy->enabler, ARRAY_SIZE(busy->enabler));
-	ck_assert_uint_eq(busy->n, busy->keeper.facts.backend == BACKEND_ENABLE_ADDRESS);
+	busy->n = busy->keeper.facts.backend == BACKEND_ENABLE_ADDRESS;
+	ck_assert(eventually(children_of(busy->keeper.pid, enabler_name, busy->enabler, ARRAY_SIZE(busy->enabler)) ==
+			     busy->n));
 	return true;
 }
 
@@ -253,11 +257,11 @@ TEST(enabler_processes_have_limited_size)
 			seen[calls[i].index - from] = true;
 		}
 	}
-	/* 512 each, and an idle one. */
-	ck_assert_uint_eq(children_of(busy.keeper.pid, NULL, NULL, 0), busy.n > 0 ? 3 : 0);
+	/* 512 each. */
+	ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == (busy.n > 0 ? 3 : 0)));
 	close_fds(&busy);
 	expect_call(&busy.keeper, call_of(KERNEL_STREAM_FREE, 1), KERNEL_OK);
-	ck_assert(eventually(children_of(busy.keeper.pid, NULL, NULL, 0) == busy.n));
+	ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == busy.n));
 	stop_busy(&busy);
 }
 END_TEST
@@ -323,7 +327,32 @@ TEST(dead_idle_enabler_is_replaced_when_needed)
 	expect_call(&busy.keeper, register_on(1, event), -ENFILE);
 	shortage_end(&shortage);
 	expect_call(&busy.keeper, register_on(1, event), KERNEL_OK);
-	ck_assert_uint_eq(children_of(busy.keeper.pid, NULL, NULL, 0), busy.n);
+	ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == busy.n));
+	stop_busy(&busy);
+}
+END_TEST
+
+/* Its successor is forked from a keeper that has files of clients, and must not keep any of them open. */
+TEST(dead_spawner_is_replaced_when_needed)
+{
+	struct kernel_call stream;
+	struct busy busy;
+	pid_t spawner;
+
+	if (!need_busy(&busy))
+		return;
+	if (busy.n > 0) {
+		expect_call(&busy.keeper, register_on(1, event), KERNEL_OK);
+		ck_assert_uint_eq(children_of(busy.keeper.pid, spawner_name, &spawner, 1), 1);
+		ck_assert_int_eq(kill(spawner, SIGKILL), 0);
+		signal_enablers(&busy, SIGKILL);
+		expect_call(&busy.keeper, register_on(2, "keeper_second u32 a"), KERNEL_OK);
+		ck_assert_uint_eq(children_of(busy.keeper.pid, spawner_name, &spawner, 1), 1);
+		ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == busy.n));
+		close_fds(&busy);
+		stream = call_of(KERNEL_STILL_OPEN, 1);
+		ck_assert_int_eq(keeper_do(&busy.keeper, stream), KERNEL_E_GONE);
+	}
 	stop_busy(&busy);
 }
 END_TEST

@@ -383,7 +383,6 @@ static bool differs(struct fixture *fixture, const char *name, char *ret, size_t
 	return strstr(ret, name) != NULL;
 }
 
-/* The keeper starts a spare enabler after it has answered. */
 static void expect_difference(struct fixture *fixture, const char *name)
 {
 	char difference[256];

@@ -238,7 +238,7 @@ TEST(reload_disconnects_and_revokes_nothing)
 	fixture_stop(&fixture);
 }
 
-/* An identical request of another client may be answered from a bundle, without a new decision. */
+/* An identical request of another client may be answered by precedent, without a new decision. */
 TEST(identical_request_is_denied_after_a_reload)
 {
 	static const char *const events[] = { "a0 u32 n", "a1 u32 n", "a2 u32 n", "a3 u32 n", "a4 u32 n",

@@ -47,7 +47,6 @@ program_starts()
 	local line
 	line=$(command_of 3 setpriv)
 	start "$scratch/shop.log" bash -c "cd '$scratch' && exec ${line% &}"
-	within says '^shop_request' "$ctl" events
 }
 
 # Runs the command in the chapter's directory, and waits up to a minute for the pattern.
@@ -77,7 +76,9 @@ if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
 	# Not in a command substitution, which would wait for their end.
 	start_daemon --policy=
 	check 'a daemon is there' "$ctl" status
-	check '… and the program, as an ordinary user' program_starts
+	# Not in a check, which is a subshell: the program would outlive this test.
+	program_starts
+	check '… and the program, as an ordinary user' within says '^shop_request' "$ctl" events
 	check 'its events can be seen' typed 3 'userevctl events' 'shop_restocked\s+off'
 	check '… and its records' typed 3 'userevctl tail' 'shop_request\s.*path="/'
 	check 'the histogram counts in powers of two' counted "echo 'hist:keys=us.log2" '~ 2\^1[0-9] }'

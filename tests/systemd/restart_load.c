@@ -2,7 +2,7 @@
 
 /*
  * restart_load life SOCKET: one program that registers, releases and queries, and exits with 0 if all answers are correct. It may
- * connect again until it gets WELCOME, and not later.
+ * connect again until its connection is old enough that the daemon has deposited it, and not later.
  *
  * restart_load CLIENTS FILE: that many programs which register, release and write all the time while daemon and keeper are killed. A
  * closed connection or a missing answer is printed and ends the program. At SIGTERM it writes a line for each program to FILE: the
@@ -24,7 +24,8 @@
 enum {
 	TIMEOUT_S = 120, /* of an answer */
 	PAUSE_US = 40000,
-	EVENTS = 3, /* of each program, registered and released in turn */
+	YOUNG_US = 500000, /* until its connection has certainly been deposited */
+	EVENTS = 3,	   /* of each program, registered and released in turn */
 	RECORDS = 3,
 };
 
@@ -41,6 +42,7 @@ struct program {
 	unsigned number;
 	struct account *account;
 	int socket;
+	bool is_young;
 	uint32_t serial;
 	const uint8_t *page;
 	int stream;	   /* of its own event */
@@ -49,6 +51,7 @@ struct program {
 };
 
 static _Atomic bool ends;
+static char **arguments;
 
 static void on_signal(int signal _unused_)
 {
@@ -57,6 +60,9 @@ static void on_signal(int signal _unused_)
 
 static _Noreturn void fail(struct program *program, const char *problem, int error)
 {
+	/* Begins anew. */
+	if (program->is_young && (error == -ECONNRESET || error == -EPIPE))
+		execv("/proc/self/exe", arguments);
 	fprintf(stderr, "program %u: %s: %s\n", program->number, problem,
 		error ? strerror(-error) : "the connection has ended");
 	program->account->failed = true;
@@ -245,9 +251,13 @@ static int live(const char *path)
 	static struct program program; /* large */
 	uint32_t bit;
 
-	program = (struct program){ .account = &account, .stream = -1 };
+	program = (struct program){ .account = &account, .stream = -1, .is_young = true };
 	while (connect_to(&program, path) < 0)
 		close(program.socket);
+	release_event(&program, register_event(&program, "moment_young").bit);
+	usleep(YOUNG_US);
+	count_leases(&program);
+	program.is_young = false;
 	bit = register_event(&program, "moment_a").bit;
 	register_event(&program, "moment_b");
 	release_event(&program, bit);
@@ -282,6 +292,7 @@ int main(int argc, char **argv)
 	struct sigaction action = { .sa_handler = on_signal };
 	struct account *accounts;
 
+	arguments = argv;
 	if (argc == 3 && streq(argv[1], "life"))
 		return live(argv[2]);
 	if (n == 0) {

@@ -98,8 +98,9 @@ are_hardened()
 	dpkg-deb -x "$(package userevd)" "$scratch/programs" && dpkg-deb -x "$(package libuserev1)" "$scratch/programs" || return 1
 	for program in "$scratch"/programs/usr/{sbin/userevd,bin/userevctl,lib/userevd/userevd-*}; do
 		has_all "$program" is_position_independent "${common[@]}" || return 1
+		is_static "$program" || has_all "$program" "${calls[@]}" || return 1
 	done
-	has_all "$scratch/programs/usr/lib/$multiarch/libuserev.so.1" "${common[@]}"
+	has_all "$scratch/programs/usr/lib/$multiarch/libuserev.so.1" "${common[@]}" "${calls[@]}"
 }
 
 all_exist()

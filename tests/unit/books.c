@@ -2,7 +2,6 @@
 
 #include "tests/unit/books.h"
 
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
@@ -52,7 +51,7 @@ static void check_embedded(const struct registry *registry)
 	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next)
 		pages += tenant->page_fd >= 0;
 	for (const struct stream *stream = registry->streams; stream; stream = stream->by_number.next)
-		references += HASH_CNT(by_grant, stream->references);
+		references += stream->references.n;
 	CHECK(HASH_CNT(by_number, embedded()->pages) == pages, "%u pages", pages);
 	CHECK(count_slots() == references, "%u registered, not %u", count_slots(), references);
 }
@@ -61,7 +60,7 @@ static void check_embedded(const struct registry *registry)
 
 unsigned count_shares(const struct daemon *daemon, const struct stream *stream)
 {
-	const struct client *client;
+	struct client *client;
 	unsigned n = 0;
 
 	TAILQ_FOREACH(client, &daemon->connections.clients, all)
@@ -69,29 +68,18 @@ unsigned count_shares(const struct daemon *daemon, const struct stream *stream)
 	return n;
 }
 
-/* Each bundle is counted at the first of its members. */
-static unsigned count_bundles(const struct daemon *daemon, const struct stream *stream)
-{
-	const struct client *client;
-	unsigned n = 0;
-
-	TAILQ_FOREACH(client, &daemon->connections.clients, all) {
-		const struct holder *bundle = client->holder.bundle;
-
-		n += bundle && LIST_FIRST(&bundle->members) == &client->holder && share_find(bundle, stream);
-	}
-	return n;
-}
-
 static void check_stream(const struct daemon *daemon, const struct stream *stream)
 {
 	const unsigned number = stream->number;
 	/* Declared events have no share. */
-	unsigned live = 0, users = count_shares(daemon, stream) + count_bundles(daemon, stream) +
+	unsigned live = 0, users = count_shares(daemon, stream) +
 				   (streq(stream->tenant->path, TENANT_OF_POLICY) && stream->users > 0);
+	const struct reference *reference;
 
-	for (const struct reference *reference = stream->references; reference; reference = reference->by_grant.next) {
-		live += !LIST_EMPTY(&reference->leases);
+	ID_TABLE_FOREACH(reference, &stream->references) {
+		live += reference->leases > 0;
+		CHECK(reference->bit == reference->grant->bit, "a reference of bit %llu",
+		      (unsigned long long)reference->bit);
 		CHECK(reference->release || is_registered(reference), "%s is not registered on stream %u",
 		      reference->grant->event->description, number);
 	}
@@ -107,40 +95,15 @@ static void check_stream(const struct daemon *daemon, const struct stream *strea
 
 static unsigned count_on(const struct holder *holder, const struct stream *stream)
 {
+	const struct reference *reference;
 	unsigned n = 0;
 
-	for (const struct lease *lease = holder ? holder->leases : NULL; lease; lease = lease->by_bit.next)
-		n += lease->reference->stream == stream;
+	ID_TABLE_FOREACH(reference, &holder->leases)
+		n += reference->stream == stream;
 	return n;
 }
 
-static void check_leases(const struct holder *holder)
-{
-	for (const struct lease *lease = holder->leases; lease; lease = lease->by_bit.next)
-		CHECK(lease->holder == holder && lease->bit == lease->reference->grant->bit,
-		      "a lease of bit %u that is another holder's", lease->bit);
-}
-
-static void check_bundle(const struct daemon *daemon, const struct holder *holder)
-{
-	const struct bundle *bundle = container_of(holder, struct bundle, holder), *found;
-	const struct holder *member;
-	const struct client *client;
-	unsigned listed = 0, members = 0;
-
-	LIST_FOREACH(member, &holder->members, in_bundle)
-		listed += member->bundle == holder && member->tenant == holder->tenant;
-	TAILQ_FOREACH(client, &daemon->connections.clients, all)
-		members += client->holder.bundle == holder;
-	CHECK(listed > 0 && listed == holder->n_members && listed == members, "a bundle of %u members: %u, %u",
-	      holder->n_members, listed, members);
-	HASH_FIND(by_key, holder->tenant->bundles, bundle->key, bundle->by_key.keylen, found);
-	CHECK(bundle->listed == (found == bundle), "a bundle is%s in its tenant's table",
-	      found == bundle ? "" : " not");
-	check_leases(holder);
-}
-
-static void check_client(const struct daemon *daemon, const struct client *client)
+static void check_client(const struct client *client)
 {
 	const struct holder *holder = &client->holder;
 	const struct share *share;
@@ -148,7 +111,7 @@ static void check_client(const struct daemon *daemon, const struct client *clien
 
 	LIST_FOREACH(share, &holder->shares, in_client) {
 		const unsigned number = share->stream->number;
-		unsigned here = count_on(holder, share->stream) + count_on(holder->bundle, share->stream);
+		unsigned here = count_on(holder, share->stream);
 
 		CHECK(here == share->leases, "a share of stream %u for %u leases, not %u", number, here, share->leases);
 		CHECK(share->stream->uid == holder->uid && share->stream->tenant == holder->tenant,
@@ -157,10 +120,7 @@ static void check_client(const struct daemon *daemon, const struct client *clien
 		      "a share of stream %u without leases", number);
 		leases += here;
 	}
-	CHECK(leases == leases_count(holder), "%u leases, not %u", leases_count(holder), leases);
-	check_leases(holder);
-	if (holder->bundle)
-		check_bundle(daemon, holder->bundle);
+	CHECK(leases == holder->leases.n, "%u leases, not %u", holder->leases.n, leases);
 }
 
 /* --- tenants and the machine --- */
@@ -168,31 +128,31 @@ static void check_client(const struct daemon *daemon, const struct client *clien
 static void check_grant(const struct grant *grant)
 {
 	const struct reference *reference;
-	const struct lease *lease;
-	size_t leases = declared_is(grant);
+	const struct holder *holder;
+	unsigned leases = declared_is(grant), of_references = leases;
 
 	LIST_FOREACH(reference, &grant->registered, in_grant)
-		LIST_FOREACH(lease, &reference->leases, in_reference)
-			leases += MAX(lease->holder->n_members, 1u);
-	CHECK(leases == grant->leases, "%s is leased %zu times, not %u", grant->event->description, leases,
-	      grant->leases);
+		of_references += reference->leases;
+	LIST_FOREACH(holder, &grant->tenant->holders, in_tenant) {
+		reference = lease_by_bit(holder, grant->bit);
+		leases += reference && reference->grant == grant;
+	}
+	CHECK(leases == grant->leases && leases == of_references, "%s is leased %u times, not %u, or %u",
+	      grant->event->description, leases, grant->leases, of_references);
 }
 
 /* A reference without leases counts as one; as does an event that the kernel is asked for. */
 static unsigned count_leases(const struct tenant *tenant)
 {
+	const struct reference *reference;
 	unsigned n = 0;
 
-	for (const struct stream *stream = tenant->registry->streams; stream; stream = stream->by_number.next)
-		for (const struct reference *reference = stream->tenant == tenant ? stream->references : NULL;
-		     reference; reference = reference->by_grant.next) {
-			const struct lease *lease;
-			unsigned leases = 0;
-
-			LIST_FOREACH(lease, &reference->leases, in_reference)
-				leases++;
-			n += MAX(leases, 1u);
-		}
+	for (const struct stream *stream = tenant->registry->streams; stream; stream = stream->by_number.next) {
+		if (stream->tenant != tenant)
+			continue;
+		ID_TABLE_FOREACH(reference, &stream->references)
+			n += MAX(reference->leases, 1u);
+	}
 	return n;
 }
 
@@ -200,22 +160,27 @@ static void check_tenant(const struct tenant *tenant)
 {
 	const unsigned claims = count_leases(tenant), held = tenant->level->own_leases.held;
 	const struct holder *holder;
-	unsigned lingering = 0, connections = 0;
+	const struct grant *grant;
+	unsigned lingering = 0, connections = 0, grants = 0;
 
 	LIST_FOREACH(holder, &tenant->holders, in_tenant)
 		connections++;
-	for (const struct grant *grant = tenant->grants; grant; grant = grant->by_event.next) {
-		check_grant(grant);
-		lingering += grant->leases == 0;
+	for (const struct event *event = tenant->registry->events; event; event = event->by_key.next) {
+		LIST_FOREACH(grant, &event->grants, in_event) {
+			if (grant->tenant != tenant)
+				continue;
+			check_grant(grant);
+			lingering += grant->leases == 0;
+			grants++;
+		}
 	}
 	CHECK(tenant->connections == connections, "%s has %u connections", tenant->path, connections);
 	CHECK(lingering == tenant->lingering, "%s has %u lingering, not %u", tenant->path, lingering,
 	      tenant->lingering);
 	CHECK(claims == held || (claims < held && !is_idle()), "%s has %u leases, not %u", tenant->path, claims, held);
 	CHECK(tenant->streams == tenant->level->own_files.held, "%s has %u data files", tenant->path, tenant->streams);
-	CHECK(HASH_CNT(by_event, tenant->grants) == tenant->level->own.held, "%s holds %u, and is charged %u",
-	      tenant->path, HASH_CNT(by_event, tenant->grants), tenant->level->own.held);
-	CHECK(!is_idle() || !tenant->parkings, "a request waits in %s", tenant->path);
+	CHECK(grants == tenant->n_grants && grants == tenant->level->own.held, "%s holds %u, not %u, and is charged %u",
+	      tenant->path, grants, tenant->n_grants, tenant->level->own.held);
 }
 
 void check_books(const struct daemon *daemon)
@@ -229,8 +194,8 @@ void check_books(const struct daemon *daemon)
 	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next)
 		check_tenant(tenant);
 	TAILQ_FOREACH(client, &daemon->connections.clients, all) {
-		check_client(daemon, client);
-		leases += leases_count(&client->holder);
+		check_client(client);
+		leases += client->holder.leases.n;
 	}
 	for (const struct event *event = registry->events; event; event = event->by_key.next)
 		CHECK(!LIST_EMPTY(&event->grants), "no tenant has %s", event->description);

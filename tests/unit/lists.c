@@ -67,7 +67,7 @@ struct granted expect_list(struct end *end, const struct list *list)
 void expect_list_but(struct end *end, const struct list *list, unsigned refused, uint32_t refusal)
 {
 	expect_list_with(end, list, refused, refusal);
-	ck_assert_uint_eq(leases_count(&end->client->holder), list->n - 1);
+	ck_assert_uint_eq(end->client->holder.leases.n, list->n - 1);
 }
 
 struct granted get_list(struct end *end, const struct list *list)
@@ -80,7 +80,7 @@ void expect_list_refused(struct end *end, const struct list *list, uint32_t refu
 {
 	expect_each(end, refusal, list->n);
 	ck_assert_uint_eq(end->heard.message.streams, 0);
-	ck_assert_uint_eq(leases_count(&end->client->holder), 0);
+	ck_assert_uint_eq(end->client->holder.leases.n, 0);
 	check_books(end->world->daemon);
 }
 

@@ -73,7 +73,7 @@ finds_missing()
 
 has_everything()
 {
-	sample whole && has_all "$scratch/whole" is_position_independent has_stack_clash_protection "${common[@]}" &&
+	sample whole && has_all "$scratch/whole" is_position_independent has_stack_clash_protection "${common[@]}" "${calls[@]}" &&
 		sample part -c && has_jump_marks "$scratch/part"
 }
 
@@ -101,12 +101,16 @@ is_unreadable_for_its_user()
 
 for name in "${programs[@]}"; do
 	check "$name is hardened" has_all "$B/$name" is_position_independent "${common[@]}"
+	# The same objects are in a dynamic program for tests.
+	called=$B/$name
+	! is_static "$called" || called=$B/tests/dynamic/$name
+	check "$name's code is hardened" has_all "$called" "${calls[@]}"
 done
 # The guard never needs more than a page of stack.
 for name in userevd userevd-keeper userevctl; do
 	check "$name has stack clash protection" has_stack_clash_protection "$B/$name"
 done
-check 'libuserev.so is hardened' has_all "$B/libuserev.so" "${common[@]}"
+check 'libuserev.so is hardened' has_all "$B/libuserev.so" "${common[@]}" "${calls[@]}"
 [ "$(id -u)" -ne 0 ] || check 'a daemon of a plain user is unreadable for that user' is_unreadable_for_its_user
 check 'all objects have jump marks' all_have_jump_marks
 check 'libuserev.a has jump marks' has_jump_marks "$B/libuserev.a"

@@ -221,13 +221,17 @@ static struct end end_connected_as(struct world *world, enum client_socket socke
 /* Packets are this process's own: to the daemon the client is a set-user-ID program of ours. */
 struct end end_of_user(struct world *world, pid_t pid, uid_t uid)
 {
-	const struct peer peer = { .pid = pid, .uid = uid, .comm = "program", .cgroup = "/world" };
+	struct cgroup cgroup = { .path = (char[]){ "/world" } };
+	const struct peer peer = { .pid = pid, .uid = uid, .comm = "program", .cgroup = &cgroup };
 	struct tenant *tenant;
 	struct end end;
 
 	ck_assert_int_eq(tenant_of_peer(&world->daemon->registry, &peer, &tenant), 0);
 	end = end_connected_as(world, SOCKET_CLIENTS, &peer, tenant);
 	end.client->holder.real_uid = getuid();
+	/* As if the client were DEPOSIT_INTERVAL old. */
+	if (!world->clients_stay_young)
+		ev_invoke(world->daemon->loop, &world->daemon->connections.w_young, EV_TIMER);
 	return end;
 }
 
@@ -513,7 +517,7 @@ struct tenant *tenant_of(const struct end *end)
 
 struct end admin_new(struct world *world)
 {
-	const struct peer peer = { .pid = 99, .uid = getuid(), .comm = "admin" };
+	const struct peer peer = { .pid = 99, .uid = getuid() };
 
 	return end_connected_as(world, SOCKET_CONTROL, &peer, NULL);
 }

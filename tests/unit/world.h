@@ -81,6 +81,7 @@ struct world {
 	uint32_t capacity;
 	uint32_t max_events;
 	struct daemon *daemon;
+	bool clients_stay_young; /* their connections are not deposited */
 };
 
 struct world *world_new(uint32_t capacity, uint32_t max_events);

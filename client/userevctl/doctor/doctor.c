@@ -6,7 +6,6 @@
  */
 
 #include <grp.h>
-#include <poll.h>
 #include <pwd.h>
 #include <sys/stat.h>
 
@@ -143,11 +142,12 @@ static int doctor_greet(struct doctor *doctor)
 	struct string_item tenant;
 	int r;
 
+	client->timeout = CLIENT_TIMEOUT_MS;
 	encode_hello(&packet, &hello);
 	r = control_send(client, &packet);
 	/* A daemon that has refused the connection already may have closed it; its reason is still to be read. */
 	if (r == 0 || r == -EPIPE)
-		r = control_receive_fds(client, CLIENT_TIMEOUT_MS, &message, &fds);
+		r = control_receive_fds(client, &message, &fds);
 	if (r < 0)
 		return r;
 	if (message.kind != KIND_WELCOME || decode_welcome(message.body, &doctor->welcome, &tenant) != 0)
@@ -156,7 +156,7 @@ static int doctor_greet(struct doctor *doctor)
 	doctor->page = fdset_steal(&fds, 0);
 	r = control_ask(client, KIND_QUERY);
 	if (r == 0 || r == -EPIPE)
-		r = control_receive(client, CLIENT_TIMEOUT_MS, &message);
+		r = control_receive(client, &message);
 	if (r == 0 && (message.kind != KIND_ACCOUNT || decode_account(message.body, &doctor->account) != 0))
 		r = -EBADMSG;
 	return r;
@@ -174,49 +174,30 @@ static bool check_daemon(struct doctor *doctor)
 		{ -EBADMSG, "Compare the versions: 'userevctl version'.", "the answer is not in userevd's protocol" },
 		{ 0, "The reason is in 'journalctl -u userevd'.", NULL },
 	};
-	const struct control *client = doctor->client;
 	int r = doctor_greet(doctor);
 
 	if (r == 0)
 		finding(doctor, MARK_OK, "daemon", NULL, "it answers; this is tenant %s", doctor->tenant);
 	else if (r != -EREMOTEIO)
 		diagnose(doctor, table, r, "it closed the connection");
-	else if (!doctor_find_unguarded_root(doctor, client->sentence))
+	else if (!doctor_find_unguarded_root(doctor, control_refusal.sentence))
 		finding(doctor, MARK_FAIL, "daemon",
-			client->refusal == REFUSAL_TOO_MANY_CONNECTIONS
+			control_refusal.number == REFUSAL_TOO_MANY_CONNECTIONS
 				? "'userevctl events' shows an admin which programs hold connections."
 				: "Ask the admin to look at 'journalctl -u userevd'.",
-			"it refused the connection (%s): %s", refusal_name(client->refusal), client->sentence);
+			"it refused the connection (%s): %s", refusal_name(control_refusal.number),
+			control_refusal.sentence);
 	return r == 0;
-}
-
-/* The daemon's own status. 0 or a negative errno. */
-static int ask_status(struct doctor *doctor)
-{
-	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row = { 0 };
-	int r = control_open(doctor->ctl->control_socket, &control);
-
-	if (r == 0)
-		r = control_ask(control, KIND_STATUS);
-	/* systemd accepts connections also for a daemon that does not run. */
-	if (r == 0 && !doctor->greeted &&
-	    poll(&(struct pollfd){ .fd = control->fd, .events = POLLIN }, 1, CONTROL_MUTE_MS) == 0)
-		r = -ETIMEDOUT;
-	if (r == 0)
-		r = control_next_row(control, &row);
-	if (r <= 0)
-		return r < 0 ? r : -EBADMSG;
-	doctor->status = row_copy(row);
-	row_get_string(row, "policy", doctor->policy, sizeof(doctor->policy));
-	return 0;
 }
 
 static void check_control(struct doctor *doctor)
 {
 	const char *path = doctor->ctl->control_socket;
-	int r = ask_status(doctor);
+	/* systemd accepts connections also for a daemon that does not run. */
+	int r = control_ask_status(path, doctor->greeted ? CONTROL_TIMEOUT_MS : CONTROL_MUTE_MS, &doctor->status);
 
+	if (r == 0)
+		row_get_string(doctor->status, "policy", doctor->policy, sizeof(doctor->policy));
 	if (r == 0)
 		finding(doctor, MARK_OK, "control", NULL, "user %u is an admin of the daemon at %s", geteuid(), path);
 	else if (r == -EACCES || r == -EPERM)
@@ -337,19 +318,16 @@ static int doctor_run(struct ctl *ctl)
 	return r == EXIT_DONE && doctor->failed ? EXIT_REFUSED : r;
 }
 
-static const struct ctl_option doctor_options[] = {
-	OPTION("policy", "DIR[:DIR...]", "check these files if no daemon names its own", option_text),
+static const struct option_row doctor_options[] = {
+	{ .name = "policy",
+	  .argument = "DIR[:DIR...]",
+	  .kind = OPTION_TEXT,
+	  .help = "check these files if no daemon names its own" },
 	{ 0 },
 };
 
-const struct command command_doctor = {
-	.name = "doctor",
-	.arguments = "",
-	.summary = "find out why events do not work here",
-	.help = "Checks each cause by itself: the socket, permission, the daemon and its units,\n"
-		"errors in the policy files, its backend, tracefs and the kernel, policy, quota,\n"
-		"the status page, one record written and read back. Exit status 0 if events work\n"
-		"from here, 1 if not. Put the output into a bug report.",
-	.options = doctor_options,
-	.run = doctor_run,
-};
+COMMAND(doctor, "", "find out why events do not work here", doctor_options,
+	"Checks each cause by itself: the socket, permission, the daemon and its units,\n"
+	"errors in the policy files, its backend, tracefs and the kernel, policy, quota,\n"
+	"the status page, one record written and read back. Exit status 0 if events work\n"
+	"from here, 1 if not. Put the output into a bug report.");

@@ -34,11 +34,8 @@ void findings_begin(struct doctor *doctor)
 		return;
 	}
 	json_begin(json, '{');
-	json_put_text(json, "userevctl", VERSION);
-	json_put_text(json, "libuserev", userev_version());
-	json_put_text(json, "system", kernel);
-	json_put_text(json, "socket", doctor->path);
-	json_put_u64(json, "uid", geteuid());
+	json_put(json, json_text("userevctl", VERSION), json_text("libuserev", userev_version()),
+		 json_text("system", kernel), json_text("socket", doctor->path), json_u64("uid", geteuid()));
 	json_put_begin(json, "checks", '[');
 }
 
@@ -55,11 +52,8 @@ void finding(struct doctor *doctor, enum mark mark, const char *subject, const c
 	doctor->failed |= mark == MARK_FAIL;
 	if (doctor->ctl->output.json) {
 		json_begin(json, '{');
-		json_put_text(json, "check", subject);
-		json_put_text(json, "result", marks[mark].name);
-		json_put_text(json, "sentence", sentence);
-		if (advice)
-			json_put_text(json, "advice", advice);
+		json_put(json, json_text("check", subject), json_text("result", marks[mark].name),
+			 json_text("sentence", sentence), json_text("advice", advice));
 		json_end(json, '}');
 		return;
 	}
@@ -78,7 +72,7 @@ void findings_end(struct doctor *doctor)
 
 	if (doctor->ctl->output.json) {
 		json_end(&doctor->json, ']');
-		json_put_bool(&doctor->json, "works", !doctor->failed);
+		json_put(&doctor->json, json_bool("works", !doctor->failed));
 		json_end_line(&doctor->json, '}');
 	} else if (doctor->failed) {
 		output_styled(output, STYLE_BAD, "Events do not work from here");

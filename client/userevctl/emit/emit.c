@@ -52,7 +52,7 @@ int emission_write(struct emission *emission)
 
 static int emit_one(struct emission *emission)
 {
-	struct json json = { .file = emission->ctl->output.file };
+	const struct output *output = &emission->ctl->output;
 	const char *name = emission_name(emission), *outcome = "not written: no tracer is active";
 	int written = emission_write(emission);
 
@@ -69,15 +69,11 @@ static int emit_one(struct emission *emission)
 		outcome = "written";
 	else if (emission->no_daemon)
 		outcome = "not written: there is no daemon";
-	if (emission->ctl->output.json) {
-		json_begin(&json, '{');
-		json_put_text(&json, "event", name);
-		json_put_u64(&json, "bytes", emission->size);
-		json_put_bool(&json, "written", written > 0);
-		json_end_line(&json, '}');
-	} else if (emission->verbose) {
+	if (output->json)
+		json_print(output->file, json_text("event", name), json_u64("bytes", emission->size),
+			   json_bool("written", written > 0));
+	else if (emission->verbose)
 		ctl_note("%s: %s (%s).", name, outcome, plural(emission->size, "byte", "bytes").text);
-	}
 	return EXIT_DONE;
 }
 
@@ -144,29 +140,21 @@ static int emit_run(struct ctl *ctl)
 	return build_and_emit(emission);
 }
 
-static const struct ctl_option emit_options[] = {
-	OPTION("verbose", NULL, "print whether the record was written", option_flag,
-	       .offset = offsetof(struct emission, verbose)),
-	OPTION("stdin", NULL, "a record from each line of stdin", option_flag,
-	       .offset = offsetof(struct emission, from_stdin)),
-	OPTION("require", NULL, "fail without a daemon", option_flag, .offset = offsetof(struct emission, require)),
+static const struct option_row emit_options[] = {
+	FLAG_ROW("verbose", struct emission, verbose, "print whether the record was written"),
+	FLAG_ROW("stdin", struct emission, from_stdin, "a record from each line of stdin"),
+	FLAG_ROW("require", struct emission, require, "fail without a daemon"),
 	{ 0 },
 };
 
-const struct command command_emit = {
-	.name = "emit",
-	.arguments = "DESCRIPTION FIELD=VALUE...",
-	.summary = "write one record, from a shell script",
-	.help = "Registers the event and writes one record, if a tracer is active. It is no error\n"
-		"if none is, nor, without --require, if there is no daemon. Fields without a value\n"
-		"are zero or empty. Numbers may be decimal, 0x... or 0...; structs and arrays of\n"
-		"numbers are hex bytes; an array may also be [1,2,3].\n"
-		"\n"
-		"  userevctl emit 'saved u32 status; __rel_loc char[] path' status=0 path=/home\n"
-		"\n"
-		"With --stdin, each line has the fields of one record: FIELD=VALUE ..., with texts\n"
-		"that have blanks in double quotes; or an object of JSON. For a wrong line emit\n"
-		"prints its number and the error, and the exit status is 1.",
-	.options = emit_options,
-	.run = emit_run,
-};
+COMMAND(emit, "DESCRIPTION FIELD=VALUE...", "write one record, from a shell script", emit_options,
+	"Registers the event and writes one record, if a tracer is active. It is no error\n"
+	"if none is, nor, without --require, if there is no daemon. Fields without a value\n"
+	"are zero or empty. Numbers may be decimal, 0x... or 0...; structs and arrays of\n"
+	"numbers are hex bytes; an array may also be [1,2,3].\n"
+	"\n"
+	"  userevctl emit 'saved u32 status; __rel_loc char[] path' status=0 path=/home\n"
+	"\n"
+	"With --stdin, each line has the fields of one record: FIELD=VALUE ..., with texts\n"
+	"that have blanks in double quotes; or an object of JSON. For a wrong line emit\n"
+	"prints its number and the error, and the exit status is 1.");

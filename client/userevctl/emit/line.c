@@ -21,21 +21,28 @@ struct splitter {
 	const char **assignment;
 	size_t n;
 	size_t most;
+	bool refused;
 	struct text *why;
 };
 
-static int splitter_refuse(struct splitter *splitter, const char *sentence)
+/* The first error counts; the rest of the line is skipped, so every loop ends. */
+static void refuse_line(struct splitter *splitter, const char *sentence)
 {
-	text_printf(splitter->why, "%s", sentence);
-	return REFUSAL_BAD_DESCRIPTION;
+	if (!splitter->refused)
+		text_printf(splitter->why, "%s", sentence);
+	splitter->refused = true;
+	splitter->from = "";
 }
 
-static int splitter_refuse_at(struct splitter *splitter, const char *wanted)
+static void refuse_at(struct splitter *splitter, const char *wanted)
 {
-	text_printf(splitter->why, "%s is missing before '", wanted);
-	text_excerpt(splitter->why, splitter->from, strlen(splitter->from));
-	text_put(splitter->why, "'", 1);
-	return REFUSAL_BAD_DESCRIPTION;
+	char sentence[WIRE_SENTENCE_MAX];
+	struct text text = text_make(sentence, sizeof(sentence));
+
+	text_printf(&text, "%s is missing before '", wanted);
+	text_excerpt(&text, splitter->from, strlen(splitter->from));
+	text_put(&text, "'", 1);
+	refuse_line(splitter, sentence);
 }
 
 static bool is_line_blank(char c)
@@ -61,7 +68,8 @@ static bool accept_character(struct splitter *splitter, char c)
 
 static void put_byte(struct splitter *splitter, int byte)
 {
-	*splitter->to++ = (char)byte;
+	if (!splitter->refused)
+		*splitter->to++ = (char)byte;
 }
 
 static void copy_byte(struct splitter *splitter)
@@ -69,123 +77,107 @@ static void copy_byte(struct splitter *splitter)
 	*splitter->to++ = *splitter->from++;
 }
 
-static int begin_assignment(struct splitter *splitter)
+static void begin_assignment(struct splitter *splitter)
 {
 	if (splitter->n == splitter->most)
-		return splitter_refuse(splitter, "there are more fields than an event can have");
-	splitter->assignment[splitter->n++] = splitter->to;
-	return 0;
+		refuse_line(splitter, "there are more fields than an event can have");
+	else
+		splitter->assignment[splitter->n++] = splitter->to;
 }
 
 /* --- text in double quotes --- */
 
-/* A number of that many hexadecimal digits; -1: there are not so many. */
-static int hex_number(const char *from, size_t digits)
+/* A number of that many hexadecimal digits. */
+static int take_hex(struct splitter *splitter, size_t digits, const char *otherwise)
 {
 	char number[5] = "";
 
-	if (strspn(from, "0123456789abcdefABCDEF") < digits)
-		return -1;
-	memcpy(number, from, digits);
+	if (strspn(splitter->from, "0123456789abcdefABCDEF") < digits) {
+		refuse_line(splitter, otherwise);
+		return 0;
+	}
+	memcpy(number, splitter->from, digits);
+	splitter->from += digits;
 	return (int)strtol(number, NULL, 16);
 }
 
-static void put_utf8(struct splitter *splitter, int code)
+/* \uNNNN, of which two form one character beyond U+FFFF, as UTF-8. */
+static void copy_unicode(struct splitter *splitter)
 {
-	int continuations = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+	static const char half[] = "\\u is half of a character";
 	static const int first[] = { 0, 0xc0, 0xe0, 0xf0 };
+	int code = take_hex(splitter, 4, "\\u needs four hexadecimal digits"), low, continuations;
 
+	if (code >= 0xd800 && code < 0xdc00 && splitter->from[0] == '\\' && splitter->from[1] == 'u') {
+		splitter->from += 2;
+		low = take_hex(splitter, 4, half);
+		if (low >= 0xdc00 && low < 0xe000)
+			code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+	}
+	if (code == 0)
+		refuse_line(splitter, "a text cannot contain a NUL");
+	if (code >= 0xd800 && code < 0xe000)
+		refuse_line(splitter, half);
+	continuations = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
 	put_byte(splitter, first[continuations] | code >> 6 * continuations);
 	while (continuations-- > 0)
 		put_byte(splitter, 0x80 | (code >> 6 * continuations & 0x3f));
 }
 
-/* \uNNNN, of which two form one character beyond U+FFFF. */
-static int copy_unicode(struct splitter *splitter)
-{
-	int code = hex_number(splitter->from, 4), low;
-
-	if (code < 0)
-		return splitter_refuse(splitter, "\\u needs four hexadecimal digits");
-	splitter->from += 4;
-	if (code >= 0xd800 && code < 0xdc00 && splitter->from[0] == '\\' && splitter->from[1] == 'u') {
-		low = hex_number(splitter->from + 2, 4);
-		if (low >= 0xdc00 && low < 0xe000) {
-			code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-			splitter->from += 6;
-		}
-	}
-	if (code == 0)
-		return splitter_refuse(splitter, "a text cannot contain a NUL");
-	if (code >= 0xd800 && code < 0xe000)
-		return splitter_refuse(splitter, "\\u is half of a character");
-	put_utf8(splitter, code);
-	return 0;
-}
-
-static int copy_escape(struct splitter *splitter)
+static void copy_escape(struct splitter *splitter)
 {
 	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-	const char *found;
 	char letter = *++splitter->from;
+	const char *found = letter ? strchr(letters, letter) : NULL;
 	int byte;
 
-	if (letter == '\0')
-		return splitter_refuse(splitter, "the line ends in a backslash");
-	splitter->from++;
-	if (letter == 'u')
-		return copy_unicode(splitter);
-	if (letter == 'x') {
-		byte = hex_number(splitter->from, 2);
-		if (byte < 0)
-			return splitter_refuse(splitter, "\\x needs two hexadecimal digits");
+	splitter->from += letter != '\0';
+	if (letter == '\0') {
+		refuse_line(splitter, "the line ends in a backslash");
+	} else if (letter == 'u') {
+		copy_unicode(splitter);
+	} else if (letter == 'x') {
+		byte = take_hex(splitter, 2, "\\x needs two hexadecimal digits");
 		if (byte == 0)
-			return splitter_refuse(splitter, "a text cannot contain a NUL");
-		splitter->from += 2;
+			refuse_line(splitter, "a text cannot contain a NUL");
 		put_byte(splitter, byte);
-		return 0;
+	} else if (found) {
+		put_byte(splitter, meant[found - letters]);
+	} else {
+		refuse_line(splitter, "a backslash stands before \", \\, /, b, f, n, r, t, xNN or uNNNN");
 	}
-	found = strchr(letters, letter);
-	if (!found)
-		return splitter_refuse(splitter, "a backslash stands before \", \\, /, b, f, n, r, t, xNN or uNNNN");
-	put_byte(splitter, meant[found - letters]);
-	return 0;
 }
 
-static int copy_quoted(struct splitter *splitter)
+static void copy_quoted(struct splitter *splitter)
 {
-	int r = 0;
-
 	splitter->from++;
-	while (r == 0 && *splitter->from != '"') {
-		if (*splitter->from == '\0')
-			return splitter_refuse(splitter, "a double quote is not closed");
+	while (*splitter->from && *splitter->from != '"') {
 		if (*splitter->from == '\\')
-			r = copy_escape(splitter);
+			copy_escape(splitter);
 		else
 			copy_byte(splitter);
 	}
-	if (r == 0)
+	if (*splitter->from)
 		splitter->from++;
-	return r;
+	else
+		refuse_line(splitter, "a double quote is not closed");
 }
 
 /* --- FIELD=VALUE, as on the command line --- */
 
-static int copy_assignment(struct splitter *splitter)
+static void copy_assignment(struct splitter *splitter)
 {
-	int r = begin_assignment(splitter);
-
-	while (r == 0 && *splitter->from && !is_line_blank(*splitter->from) && *splitter->from != '=')
+	begin_assignment(splitter);
+	while (*splitter->from && !is_line_blank(*splitter->from) && *splitter->from != '=')
 		copy_byte(splitter);
-	if (r != 0 || *splitter->from != '=')
-		return r;
+	if (*splitter->from != '=')
+		return;
 	copy_byte(splitter);
 	if (*splitter->from == '"') {
-		r = copy_quoted(splitter);
-		return r == 0 && *splitter->from && !is_line_blank(*splitter->from)
-			       ? splitter_refuse_at(splitter, "a blank")
-			       : r;
+		copy_quoted(splitter);
+		if (*splitter->from && !is_line_blank(*splitter->from))
+			refuse_at(splitter, "a blank");
+		return;
 	}
 	/* The blank in ' ' separates nothing. */
 	if (splitter->from[0] == '\'' && splitter->from[1] && splitter->from[2] == '\'')
@@ -193,112 +185,102 @@ static int copy_assignment(struct splitter *splitter)
 			copy_byte(splitter);
 	while (*splitter->from && !is_line_blank(*splitter->from))
 		copy_byte(splitter);
-	return 0;
 }
 
-static int split_assignments(struct splitter *splitter)
+static void split_assignments(struct splitter *splitter)
 {
-	int r = 0;
-
-	for (skip_blanks(splitter); r == 0 && *splitter->from; skip_blanks(splitter)) {
-		r = copy_assignment(splitter);
-		if (r != 0)
-			break;
+	for (skip_blanks(splitter); *splitter->from; skip_blanks(splitter)) {
+		copy_assignment(splitter);
 		/* First past the blank: the NUL may take its place. */
 		splitter->from += *splitter->from != '\0';
 		put_byte(splitter, '\0');
 	}
-	return r;
 }
 
 /* --- JSON --- */
 
 /* A whole number of JSON. (On the command line a leading 0 makes it octal.) */
-static int copy_number(struct splitter *splitter)
+static void copy_number(struct splitter *splitter)
 {
 	const char *digits;
 
 	skip_blanks(splitter);
 	digits = splitter->from + (*splitter->from == '-');
-	if (digits[0] < '0' || digits[0] > '9' || (digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9'))
-		return splitter_refuse_at(splitter, "a whole number, a text or an array of whole numbers");
+	if (digits[0] < '0' || digits[0] > '9' || (digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9')) {
+		refuse_at(splitter, "a whole number, a text or an array of whole numbers");
+		return;
+	}
 	while (splitter->from < digits || (*splitter->from >= '0' && *splitter->from <= '9'))
 		copy_byte(splitter);
-	return strchr(".eE", *splitter->from) && *splitter->from
-		       ? splitter_refuse_at(splitter, "the end of a whole number")
-		       : 0;
+	if (*splitter->from && strchr(".eE", *splitter->from))
+		refuse_at(splitter, "the end of a whole number");
 }
 
-static int copy_array(struct splitter *splitter)
+static void copy_array(struct splitter *splitter)
 {
-	int r = 0;
-
 	copy_byte(splitter);
 	if (!accept_character(splitter, ']')) {
-		r = copy_number(splitter);
-		while (r == 0 && accept_character(splitter, ',')) {
+		copy_number(splitter);
+		while (accept_character(splitter, ',')) {
 			put_byte(splitter, ',');
-			r = copy_number(splitter);
+			copy_number(splitter);
 		}
-		if (r == 0 && !accept_character(splitter, ']'))
-			r = splitter_refuse_at(splitter, "']'");
+		if (!accept_character(splitter, ']'))
+			refuse_at(splitter, "']'");
 	}
 	put_byte(splitter, ']');
-	return r;
 }
 
-static int copy_member(struct splitter *splitter)
+static void copy_member(struct splitter *splitter)
 {
 	const char *key = splitter->to;
-	int r = begin_assignment(splitter);
 
+	begin_assignment(splitter);
 	skip_blanks(splitter);
-	if (r == 0 && *splitter->from != '"')
-		r = splitter_refuse_at(splitter, "a field's name in double quotes");
-	if (r == 0)
-		r = copy_quoted(splitter);
-	if (r == 0 && memchr(key, '=', (size_t)(splitter->to - key)))
-		r = splitter_refuse(splitter, "no field's name has a '='");
-	if (r == 0 && !accept_character(splitter, ':'))
-		r = splitter_refuse_at(splitter, "':'");
-	if (r != 0)
-		return r;
+	if (*splitter->from == '"')
+		copy_quoted(splitter);
+	else
+		refuse_at(splitter, "a field's name in double quotes");
+	if (memchr(key, '=', (size_t)(splitter->to - key)))
+		refuse_line(splitter, "no field's name has a '='");
+	if (!accept_character(splitter, ':'))
+		refuse_at(splitter, "':'");
 	put_byte(splitter, '=');
 	skip_blanks(splitter);
 	if (*splitter->from == '"')
-		r = copy_quoted(splitter);
+		copy_quoted(splitter);
+	else if (*splitter->from == '[')
+		copy_array(splitter);
 	else
-		r = *splitter->from == '[' ? copy_array(splitter) : copy_number(splitter);
+		copy_number(splitter);
 	put_byte(splitter, '\0');
-	return r;
 }
 
-static int split_json(struct splitter *splitter)
+static void split_json(struct splitter *splitter)
 {
-	int r = 0;
-
 	splitter->from++;
 	if (!accept_character(splitter, '}')) {
 		do
-			r = copy_member(splitter);
-		while (r == 0 && accept_character(splitter, ','));
-		if (r == 0 && !accept_character(splitter, '}'))
-			r = splitter_refuse_at(splitter, "',' or '}'");
+			copy_member(splitter);
+		while (accept_character(splitter, ','));
+		if (!accept_character(splitter, '}'))
+			refuse_at(splitter, "',' or '}'");
 	}
 	skip_blanks(splitter);
-	return r == 0 && *splitter->from ? splitter_refuse_at(splitter, "the end of the line") : r;
+	if (*splitter->from)
+		refuse_at(splitter, "the end of the line");
 }
 
 int emit_line_split(char *line, size_t length, const char **assignments, size_t most, size_t *ret_n, struct text *why)
 {
 	struct splitter splitter = { .from = line, .to = line, .assignment = assignments, .most = most, .why = why };
-	int r;
 
 	if (memchr(line, '\0', length))
-		return splitter_refuse(&splitter, "there is a NUL in it");
+		refuse_line(&splitter, "there is a NUL in it");
 	skip_blanks(&splitter);
-	r = *splitter.from == '{' ? split_json(&splitter) : split_assignments(&splitter);
-	if (r == 0)
-		*ret_n = splitter.n;
-	return r;
+	(*splitter.from == '{' ? split_json : split_assignments)(&splitter);
+	if (splitter.refused)
+		return REFUSAL_BAD_DESCRIPTION;
+	*ret_n = splitter.n;
+	return 0;
 }

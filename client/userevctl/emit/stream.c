@@ -6,8 +6,6 @@
  */
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 
 #include "client/userevctl/emit/emit.h"
 
@@ -91,7 +89,6 @@ static int read_some(struct stream *stream)
 {
 	struct pollfd wanted[] = { { .fd = STDIN_FILENO, .events = POLLIN },
 				   { .fd = stream->signal_fd, .events = POLLIN } };
-	struct signalfd_siginfo info;
 	uint64_t now = ctl_now_ns();
 	ssize_t n;
 
@@ -102,8 +99,7 @@ static int read_some(struct stream *stream)
 	}
 	if (poll(wanted, ARRAY_SIZE(wanted), LOOK_SECONDS * 1000) < 0)
 		return errno == EINTR ? 1 : -errno;
-	if (wanted[1].revents && read(stream->signal_fd, &info, sizeof(info)) == sizeof(info))
-		stream->signal = (int)info.ssi_signo;
+	stream->signal = signals_next(stream->signal_fd);
 	if (!wanted[0].revents || stream->signal > 0)
 		return stream->signal == 0;
 	n = read(STDIN_FILENO, stream->buffer + stream->length, LINE_MAX_BYTES - stream->length);
@@ -117,38 +113,26 @@ static int read_some(struct stream *stream)
 static void stream_report(const struct stream *stream)
 {
 	const struct emission *emission = stream->emission;
+	const struct output *output = &emission->ctl->output;
 	const char *name = emission_name(emission);
-	struct json json = { .file = emission->ctl->output.file };
 
-	if (emission->ctl->output.json) {
-		json_begin(&json, '{');
-		json_put_text(&json, "event", name);
-		json_put_u64(&json, "lines", stream->lines);
-		json_put_u64(&json, "written", stream->written);
-		json_put_u64(&json, "untraced", stream->untraced);
-		json_put_u64(&json, "lost", stream->lost);
-		json_put_u64(&json, "refused", stream->refused);
-		json_end_line(&json, '}');
-	} else if (emission->verbose || stream->lost > 0) {
+	if (output->json)
+		json_print(output->file, json_text("event", name), json_u64("lines", stream->lines),
+			   json_u64("written", stream->written), json_u64("untraced", stream->untraced),
+			   json_u64("lost", stream->lost), json_u64("refused", stream->refused));
+	else if (emission->verbose || stream->lost > 0)
 		ctl_note("%s: %s written, %llu not (no tracer was active), %llu lost, %llu refused.", name,
 			 plural(stream->written, "record", "records").text, (unsigned long long)stream->untraced,
 			 (unsigned long long)stream->lost, (unsigned long long)stream->refused);
-	}
 }
 
 int emit_stream(struct emission *emission)
 {
 	_cleanup_(freep) struct stream *stream = must(calloc(1, sizeof(*stream)));
-	sigset_t signals;
 	int r;
 
 	stream->emission = emission;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	stream->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	stream->signal_fd = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP));
 	do
 		r = read_some(stream);
 	while (r > 0);

@@ -21,10 +21,13 @@ struct walk {
 /* at->directory is a cgroup's, before and after the call. Cgroups that are removed meanwhile, and paths that are too long, are skipped. */
 static void cgroups_walk(struct walk *at, size_t length, unsigned depth)
 {
-	DIR *stream;
 	const struct dirent *entry;
+	const char *path;
+	DIR *stream;
 
-	policy_match(at->policy, length > at->mount ? at->directory + at->mount : "/", at->matched);
+	path = length > at->mount ? at->directory + at->mount : "/";
+	for (size_t i = 0; i < at->policy->sections.n; i++)
+		at->matched[i] |= pattern_matches(&at->policy->sections.at[i]->pattern, path, path_depth(path));
 	stream = depth < POLICY_LEVELS_MAX ? opendir(at->directory) : NULL;
 	while (stream && (entry = readdir(stream))) {
 		size_t room = sizeof(at->directory) - length;
@@ -43,7 +46,7 @@ static void cgroups_walk(struct walk *at, size_t length, unsigned depth)
 
 void policy_check_cgroups(const struct policy *policy, struct problems *problems)
 {
-	size_t n = policy_count_sections(policy);
+	size_t n = policy->sections.n;
 	_cleanup_(freep) bool *matched = must(calloc(n + 1, sizeof(*matched)));
 	struct cgroups cgroups;
 	struct walk at = { .policy = policy, .matched = matched };
@@ -55,7 +58,7 @@ void policy_check_cgroups(const struct policy *policy, struct problems *problems
 	string_copy(at.directory, sizeof(at.directory), cgroups.mount);
 	cgroups_walk(&at, at.mount, 0);
 	for (size_t i = 0; i < n; i++) {
-		const struct policy_origin *section = policy_section_origin(policy, i);
+		const struct policy_origin *section = &policy->sections.at[i]->origin;
 
 		if (!matched[i])
 			problems_add(problems, PROBLEM_WARNING, (struct place){ section->file, section->line, NULL },

@@ -4,40 +4,33 @@
 
 #include "client/userevctl/policy/policy.h"
 
-void problems_print(const struct problems *problems, const struct output *output)
+void problem_print(const struct problem *problem, const struct output *output, struct json *json)
 {
-	for (size_t i = 0; i < problems->n; i++) {
-		const struct problem *problem = &problems->list[i];
-		bool error = problem->severity == PROBLEM_ERROR;
-		enum style style = error ? STYLE_BAD : STYLE_BOLD;
+	bool error = problem->severity == PROBLEM_ERROR;
+	enum style style = error ? STYLE_BAD : STYLE_BOLD;
 
-		output_styled(output, style, "%s", safe_string(problem->file).text);
+	if (output->json) {
+		json_begin(json, '{');
+		json_put(json, json_text("severity", error ? "error" : "warning"), json_text("file", problem->file));
 		if (problem->line > 0)
-			output_styled(output, style, ":%u", problem->line);
-		fputs(": ", output->file);
-		if (!error)
-			output_styled(output, STYLE_WARNING, "warning: ");
-		fprintf(output->file, "%s\n", problem->sentence);
+			json_put(json, json_u64("line", problem->line));
+		json_put(json, json_text("key", problem->key), json_text("sentence", problem->sentence));
+		json_end(json, '}');
+		return;
 	}
+	output_styled(output, style, "%s", safe_string(problem->file).text);
+	if (problem->line > 0)
+		output_styled(output, style, ":%u", problem->line);
+	fputs(": ", output->file);
+	if (!error)
+		output_styled(output, STYLE_WARNING, "warning: ");
+	fprintf(output->file, "%s\n", problem->sentence);
 }
 
-void problems_json(const struct problems *problems, struct json *json)
+static void problems_print(const struct problems *problems, const struct output *output, struct json *json)
 {
-	json_put_begin(json, "problems", '[');
-	for (size_t i = 0; i < problems->n; i++) {
-		const struct problem *problem = &problems->list[i];
-
-		json_begin(json, '{');
-		json_put_text(json, "severity", problem->severity == PROBLEM_ERROR ? "error" : "warning");
-		json_put_text(json, "file", problem->file);
-		if (problem->line > 0)
-			json_put_u64(json, "line", problem->line);
-		if (problem->key)
-			json_put_text(json, "key", problem->key);
-		json_put_text(json, "sentence", problem->sentence);
-		json_end(json, '}');
-	}
-	json_end(json, ']');
+	for (size_t i = 0; i < problems->n; i++)
+		problem_print(&problems->list[i], output, json);
 }
 
 static void sum_up(const struct policy_question *question)
@@ -48,11 +41,9 @@ static void sum_up(const struct policy_question *question)
 		ctl_note("%s, %s.", plural(errors, "error", "errors").text,
 			 plural(warnings, "warning", "warnings").text);
 	else
-		ctl_note("%s, %s, %s: no error, %s.",
-			 plural(policy_count_files(question->policy), "file", "files").text,
-			 plural(policy_count_sections(question->policy), "section of cgroups", "sections of cgroups")
-				 .text,
-			 plural(policy_count_events(question->policy), "declared event", "declared events").text,
+		ctl_note("%s, %s, %s: no error, %s.", plural(question->policy->n_files, "file", "files").text,
+			 plural(question->policy->sections.n, "section of cgroups", "sections of cgroups").text,
+			 plural(question->policy->events.n, "declared event", "declared events").text,
 			 plural(warnings, "warning", "warnings").text);
 }
 
@@ -76,7 +67,7 @@ int policy_open(struct policy_question *question)
 	int r = load(question, NULL, 0);
 
 	output_open(&output, stderr);
-	problems_print(&question->problems, &output);
+	problems_print(&question->problems, &output, NULL);
 	return r == 0 ? EXIT_DONE : EXIT_REFUSED;
 }
 
@@ -102,11 +93,14 @@ int policy_check(struct policy_question *question)
 		must(NULL);
 	if (ctl->output.json) {
 		json_begin(&json, '{');
-		json_put_bool(&json, "good", question->problems.errors == 0);
-		problems_json(&question->problems, &json);
+		json_put(&json, json_bool("good", question->problems.errors == 0));
+		json_put_begin(&json, "problems", '[');
+	}
+	problems_print(&question->problems, &ctl->output, &json);
+	if (ctl->output.json) {
+		json_end(&json, ']');
 		json_end_line(&json, '}');
 	} else {
-		problems_print(&question->problems, &ctl->output);
 		sum_up(question);
 	}
 	r = ctl_finish(ctl);

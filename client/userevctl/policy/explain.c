@@ -4,6 +4,8 @@
 
 #include "client/userevctl/policy/policy.h"
 
+#include <inttypes.h>
+
 #include "protocol/event/description.h"
 #include "protocol/refusal.h"
 
@@ -15,9 +17,27 @@ struct explanation {
 	int refusal;			     /* REFUSAL_NONE: it is allowed */
 	char why[WIRE_SENTENCE_MAX];
 	struct policy_verdict verdict;
-	struct ledger ledger;
+	struct control *daemon; /* that runs here; NULL: none was asked */
+	struct cursor answer;	/* a copy of its first row */
 	bool granted;
 };
+
+/* Asks unless there is no daemon, or the question is not about this machine. */
+static void ask_daemon(struct explanation *explanation)
+{
+	const struct policy_question *question = explanation->question;
+	const char *const strings[] = { explanation->tenancy.cgroup, question->ctl->argv[1] };
+	struct cursor row;
+
+	if (!question->is_ours || control_open(question->ctl->control_socket, &explanation->daemon) < 0)
+		return;
+	if (control_ask_strings(explanation->daemon, KIND_EXPLAIN, policy_question_flags(question), strings,
+				ARRAY_SIZE(strings)) == 0 &&
+	    control_next_row(explanation->daemon, &row) > 0)
+		explanation->answer = row_copy(row);
+	else
+		explanation->daemon = control_free(explanation->daemon);
+}
 
 static void explanation_decide(struct explanation *explanation)
 {
@@ -31,9 +51,9 @@ static void explanation_decide(struct explanation *explanation)
 					    &description, &explanation->verdict, &why);
 	if (explanation->verdict.key != POLICY_KEYS)
 		string_copy(explanation->name, description.name_length + 1, description.canonical);
-	ledger_ask(&explanation->ledger, question, explanation->tenancy.cgroup);
+	ask_daemon(explanation);
 	explanation->granted = explanation->refusal == REFUSAL_NONE &&
-			       (!explanation->ledger.control || row_get_u64(explanation->ledger.answer, "granted"));
+			       (!explanation->daemon || row_get_u64(explanation->answer, "granted"));
 }
 
 /* The rule that decided, or the entry of a list; and the limits. */
@@ -53,15 +73,61 @@ static void put_rules(struct values *values, const struct explanation *explanati
 	values_put_levels(values, explanation->question->policy, &explanation->tenancy);
 }
 
+/* The events, files and leases in use at every level, and the limits. */
+static int print_levels(struct explanation *explanation, const struct output *output)
+{
+	static const struct column columns[] = {
+		{ "LEVEL", COLUMN_PATH, 0 },	  { "HOLDS", COLUMN_NUMBER, 0 },   { "MAX", COLUMN_NUMBER, 0 },
+		{ "PAYS FOR", COLUMN_NUMBER, 0 }, { "SHARING", COLUMN_NUMBER, 0 }, { "FILES", COLUMN_NUMBER, 0 },
+		{ "FILE MAX", COLUMN_NUMBER, 0 }, { "LEASES", COLUMN_NUMBER, 0 },  { "LEASE MAX", COLUMN_NUMBER, 0 },
+	};
+	static const char *const keys[ARRAY_SIZE(columns)] = {
+		"level", "held", "maximum", "paid", "sharing", "files", "files_max", "leases", "leases_max",
+	};
+	_cleanup_(table_deinit) struct table table = table_make(columns, ARRAY_SIZE(columns));
+	struct cursor row = explanation->answer;
+	struct row_field field;
+	int r;
+
+	/* Behind another table numbers without titles mean nothing in a pipe. */
+	for (size_t i = 0; !output->terminal && i < ARRAY_SIZE(columns); i++)
+		table_put(&table, STYLE_PLAIN, columns[i].title);
+	fprintf(output->file,
+		"the pool has %" PRIu64 " of %" PRIu64 " events; %" PRIu64 " more are reserved, %" PRIu64
+		" are others'\n",
+		row_get_u64(row, "common"), row_get_u64(row, "pool"), row_get_u64(row, "claimed"),
+		row_get_u64(row, "foreign"));
+	while ((r = control_next_row(explanation->daemon, &row)) > 0) {
+		bool is_level = row_find(row, "level", &field);
+
+		for (size_t i = 0; is_level && i < ARRAY_SIZE(columns); i++) {
+			if (!row_find(row, keys[i], &field))
+				table_put(&table, STYLE_DIM, "-");
+			else if (columns[i].kind == COLUMN_NUMBER)
+				table_put_number(&table, STYLE_PLAIN, field.number);
+			else
+				table_put_safe(&table, STYLE_NAME, (const char *)field.value, field.length);
+		}
+		if (!is_level)
+			fprintf(output->file,
+				"a reserve of %" PRIu64 " events, of which %" PRIu64 " are filled, and of %" PRIu64
+				" data files, of which %" PRIu64 " are\n",
+				row_get_u64(row, "reserve"), row_get_u64(row, "filled"), row_get_u64(row, "files"),
+				row_get_u64(row, "files_filled"));
+	}
+	if (r == 0)
+		table_print(&table, output);
+	return r;
+}
+
 static int explanation_print(struct values *values, struct explanation *explanation)
 {
 	const struct output *output = &values->ctl->output;
-	struct ledger *ledger = &explanation->ledger;
 	const char *reservation = "";
 
-	if (!ledger->control)
+	if (!explanation->daemon)
 		reservation = ", as far as names and flags go; no daemon says what is left";
-	else if (row_get_u64(ledger->answer, "multi_format"))
+	else if (row_get_u64(explanation->answer, "multi_format"))
 		reservation = ", as multi-format";
 	output_styled(output, explanation->granted ? STYLE_GOOD : STYLE_BAD, "%s",
 		      explanation->granted ? "allowed" : "refused");
@@ -69,32 +135,33 @@ static int explanation_print(struct values *values, struct explanation *explanat
 		fprintf(output->file, ": %s%s\n", explanation->name, reservation);
 	else
 		fprintf(output->file, ": %s\n",
-			explanation->refusal ? explanation->why : row_string(ledger->answer, "sentence").text);
+			explanation->refusal ? explanation->why : row_string(explanation->answer, "sentence").text);
 	put_rules(values, explanation);
 	table_print(&values->table, output);
-	return ledger->control ? ledger_print(ledger, output) : 0;
+	return explanation->daemon ? print_levels(explanation, output) : 0;
 }
 
 static int explanation_print_json(struct values *values, struct explanation *explanation)
 {
 	struct json *json = &values->json;
+	struct cursor row = explanation->answer;
 	int r = 0;
 
 	json_begin(json, '{');
 	tenancy_json(&explanation->tenancy, json);
-	json_put_bool(json, "allowed", explanation->granted);
-	if (*explanation->name)
-		json_put_text(json, "event", explanation->name);
-	if (explanation->refusal != REFUSAL_NONE) {
-		json_put_text(json, "refusal", refusal_name((uint32_t)explanation->refusal));
-		json_put_text(json, "sentence", explanation->why);
-	}
+	json_put(json, json_bool("allowed", explanation->granted),
+		 json_text("event", *explanation->name ? explanation->name : NULL));
+	if (explanation->refusal != REFUSAL_NONE)
+		json_put(json, json_text("refusal", refusal_name((uint32_t)explanation->refusal)),
+			 json_text("sentence", explanation->why));
 	json_put_begin(json, "values", '[');
 	put_rules(values, explanation);
 	json_end(json, ']');
-	if (explanation->ledger.control) {
+	if (explanation->daemon) {
 		json_put_begin(json, "ledger", '[');
-		r = ledger_print_json(&explanation->ledger, json);
+		do
+			json_row(json, row);
+		while ((r = control_next_row(explanation->daemon, &row)) > 0);
 		json_end(json, ']');
 	}
 	json_end_line(json, '}');
@@ -113,7 +180,8 @@ int policy_explain(struct policy_question *question)
 	explanation_decide(&explanation);
 	r = (ctl->output.json ? explanation_print_json : explanation_print)(&values, &explanation);
 	table_deinit(&values.table);
-	ledger_deinit(&explanation.ledger);
+	control_free(explanation.daemon);
+	free((void *)explanation.answer.at);
 	if (r < 0)
 		return ctl_output_failed(r);
 	policy_note_tenancy(&explanation.tenancy);

@@ -10,19 +10,14 @@
 /* Of a machine with an unchanged kernel, on which no other program holds events. */
 enum { CAPACITY_MAX = 64900 };
 
-static const struct ctl_option policy_options[] = {
-	OPTION("root", "DIR", "the files of a machine with this root", option_text,
-	       .offset = offsetof(struct policy_question, root)),
-	OPTION("policy", "DIR[:DIR...]", "read these directories instead", option_text,
-	       .offset = offsetof(struct policy_question, directories)),
-	OPTION("capacity", "N", "check: events for which there is room", option_number,
-	       .offset = offsetof(struct policy_question, capacity), .least = 1, .most = UINT32_MAX),
-	OPTION("strict", NULL, "check: unknown keys and sections are errors", option_flag,
-	       .offset = offsetof(struct policy_question, strict)),
-	OPTION("persist", NULL, "explain: the event is to outlive its program", option_flag,
-	       .offset = offsetof(struct policy_question, persist)),
-	OPTION("multi-format", NULL, "explain: a name may have several formats", option_flag,
-	       .offset = offsetof(struct policy_question, multi_format)),
+static const struct option_row policy_options[] = {
+	TEXT_ROW("root", "DIR", struct policy_question, root, "the files of a machine with this root"),
+	TEXT_ROW("policy", "DIR[:DIR...]", struct policy_question, directories, "read these directories instead"),
+	NUMBER_ROW("capacity", "N", struct policy_question, capacity, 1, UINT32_MAX,
+		   "check: events for which there is room"),
+	FLAG_ROW("strict", struct policy_question, strict, "check: unknown keys and sections are errors"),
+	FLAG_ROW("persist", struct policy_question, persist, "explain: the event is to outlive its program"),
+	FLAG_ROW("multi-format", struct policy_question, multi_format, "explain: a name may have several formats"),
 	{ 0 },
 };
 
@@ -56,7 +51,7 @@ int policy_find_tenant(struct policy_question *question, const char *typed, stru
 		length--;
 	if (typed[0] != '/' || length >= sizeof(ret->cgroup)) {
 		ctl_error("'%s' is no cgroup: its path begins with '/', such as /system.slice/cron.service.",
-			  ctl_shown(typed).text);
+			  excerpt_of(typed).text);
 		return EXIT_USAGE;
 	}
 	r = policy_open(question);
@@ -95,24 +90,11 @@ static const struct verb {
 	{ "explain", 2, 2, policy_explain },
 };
 
-/* The directories of the daemon that runs here, or else those that a daemon would read. */
-static void find_directories(struct policy_question *question)
-{
-	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row;
-
-	question->is_ours = !question->root && !question->directories;
-	if (question->is_ours && control_open(question->ctl->control_socket, &control) == 0 &&
-	    control_ask_row(control, KIND_STATUS, &row) > 0)
-		row_get_string(row, "policy", question->found, sizeof(question->found));
-	if (!question->directories)
-		question->directories = *question->found ? question->found : POLICY_DIRECTORIES;
-}
-
 static int policy_run(struct ctl *ctl)
 {
 	struct policy_question question = { .ctl = ctl, .capacity = CAPACITY_MAX };
 	const struct verb *verb = verbs;
+	struct cursor status = { 0 };
 	int r;
 
 	options_read(ctl, &question, 1, INT32_MAX);
@@ -120,30 +102,31 @@ static int policy_run(struct ctl *ctl)
 		verb++;
 	if (verb == verbs + ARRAY_SIZE(verbs)) {
 		ctl_error("policy: give check, show or explain, not '%s'. See 'userevctl policy --help'.",
-			  ctl_shown(ctl->argv[0]).text);
+			  excerpt_of(ctl->argv[0]).text);
 		return EXIT_USAGE;
 	}
 	ctl_expect_arguments(ctl, verb->least + 1, verb->most + 1);
 	ctl->argc--;
 	ctl->argv++;
-	find_directories(&question);
+	/* The directories of the daemon that runs here, or else those that a daemon would read. */
+	question.is_ours = !question.root && !question.directories;
+	if (question.is_ours)
+		control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &status);
+	row_get_string(status, "policy", question.found, sizeof(question.found));
+	free((void *)status.at);
+	if (!question.directories)
+		question.directories = *question.found ? question.found : POLICY_DIRECTORIES;
 	r = verb->run(&question);
 	policy_unref(question.policy);
 	problems_deinit(&question.problems);
 	return r;
 }
 
-const struct command command_policy = {
-	.name = "policy",
-	.arguments = "check|show|explain ...",
-	.summary = "check policy files, and see what they do",
-	.help = "What the policy files say, see userevd.conf(5), and for explain a daemon if one runs.\n"
-		"\n"
-		"  check [FILE...]             what is wrong with them, or with these files alone\n"
-		"  show [CGROUP]               what holds for it, and which line says so;\n"
-		"                              without it, what [Daemon] says\n"
-		"  explain CGROUP DESCRIPTION  whether a program there may register this event,\n"
-		"                              and which line says so",
-	.options = policy_options,
-	.run = policy_run,
-};
+COMMAND(policy, "check|show|explain ...", "check policy files, and see what they do", policy_options,
+	"What the policy files say, see userevd.conf(5), and for explain a daemon if one runs.\n"
+	"\n"
+	"  check [FILE...]             what is wrong with them, or with these files alone\n"
+	"  show [CGROUP]               what holds for it, and which line says so;\n"
+	"                              without it, what [Daemon] says\n"
+	"  explain CGROUP DESCRIPTION  whether a program there may register this event,\n"
+	"                              and which line says so");

@@ -33,9 +33,8 @@ static inline uint16_t policy_question_flags(const struct policy_question *quest
 
 /* check.c. Reads the files, and prints their problems on stderr: an enum exit_code. */
 int policy_open(struct policy_question *);
-/* One line each; or as a key of an object that has been begun. */
-void problems_print(const struct problems *, const struct output *);
-void problems_json(const struct problems *, struct json *);
+/* As a line, or as an item of a JSON array. */
+void problem_print(const struct problem *, const struct output *, struct json *);
 /* cgroups.c: warns of sections that match no cgroup of this machine, unless its cgroups are not visible here. */
 void policy_check_cgroups(const struct policy *, struct problems *);
 
@@ -64,15 +63,3 @@ void values_put(struct values *, const char *cgroup, enum policy_key, const stru
 /* The tenant, the limits of all levels down to the path, and those of [Daemon] where the tenant has none. */
 void values_put_levels(struct values *, const struct policy *, const struct tenancy *);
 void tenancy_json(const struct tenancy *, struct json *);
-
-/* ledger.c: a running daemon's answer. */
-struct ledger {
-	struct control *control; /* NULL: no daemon was asked */
-	struct cursor answer;	 /* a copy of the first row */
-};
-/* Asks unless there is no daemon, or it is not about this machine. */
-void ledger_ask(struct ledger *, const struct policy_question *, const char *path);
-void ledger_deinit(struct ledger *);
-/* The rest of the answer: 0 or a negative errno. */
-int ledger_print(struct ledger *, const struct output *);
-int ledger_print_json(struct ledger *, struct json *);

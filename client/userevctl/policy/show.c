@@ -7,8 +7,8 @@
 struct values values_make(struct ctl *ctl)
 {
 	static const struct column columns[] = {
-		{ "CGROUP", COLUMN_PATH }, { "KEY", COLUMN_TEXT },     { "VALUE", COLUMN_LONG },
-		{ "FROM", COLUMN_PATH },   { "SECTION", COLUMN_PATH },
+		{ "CGROUP", COLUMN_PATH, 0 }, { "KEY", COLUMN_TEXT, 0 },     { "VALUE", COLUMN_LONG, 0 },
+		{ "FROM", COLUMN_PATH, 0 },   { "SECTION", COLUMN_PATH, 0 },
 	};
 
 	return (struct values){
@@ -18,40 +18,30 @@ struct values values_make(struct ctl *ctl)
 	};
 }
 
-static void value_json(struct json *json, const char *cgroup, const char *key, const char *value,
-		       const struct policy_origin *origin)
-{
-	json_begin(json, '{');
-	if (cgroup)
-		json_put_text(json, "cgroup", cgroup);
-	json_put_text(json, "key", key);
-	json_put_text(json, "value", value);
-	json_put_bool(json, "default", !origin->file);
-	if (origin->file) {
-		json_put_text(json, "file", origin->file);
-		json_put_u64(json, "line", origin->line);
-		json_put_text(json, "section", origin->section);
-	}
-	json_end(json, '}');
-}
-
 void values_put_text(struct values *values, const char *cgroup, const char *key, const char *value,
 		     const struct policy_origin *origin)
 {
-	const char *section = origin->file ? origin->section : "-";
 	char buffer[PATH_MAX + 32];
 	struct text from = text_make(buffer, sizeof(buffer));
+	struct table *table = &values->table;
+	struct json *json = &values->json;
 
 	if (values->ctl->output.json) {
-		value_json(&values->json, cgroup, key, value, origin);
+		json_begin(json, '{');
+		json_put(json, json_text("cgroup", cgroup), json_text("key", key), json_text("value", value),
+			 json_bool("default", !origin->file));
+		if (origin->file)
+			json_put(json, json_text("file", origin->file), json_u64("line", origin->line),
+				 json_text("section", origin->section));
+		json_end(json, '}');
 		return;
 	}
 	policy_origin_text(origin, &from);
-	table_put_safe(&values->table, STYLE_NAME, cgroup ? cgroup : "-", cgroup ? strlen(cgroup) : 1);
-	table_put(&values->table, STYLE_PLAIN, key);
-	table_put(&values->table, STYLE_BOLD, value);
-	table_put(&values->table, origin->file ? STYLE_PLAIN : STYLE_DIM, buffer);
-	table_put_safe(&values->table, STYLE_DIM, section, strlen(section));
+	table_put(table, STYLE_NAME, cgroup ? cgroup : "-");
+	table_put(table, STYLE_PLAIN, key);
+	table_put(table, STYLE_BOLD, value);
+	table_put(table, origin->file ? STYLE_PLAIN : STYLE_DIM, buffer);
+	table_put(table, STYLE_DIM, origin->file ? origin->section : "-");
 }
 
 void values_put(struct values *values, const char *cgroup, enum policy_key key, const struct policy_value *value)
@@ -63,46 +53,35 @@ void values_put(struct values *values, const char *cgroup, enum policy_key key, 
 	values_put_text(values, cgroup, policy_key_name(key), buffer, &value->origin);
 }
 
-struct levels {
-	struct values *values;
-	const struct policy *policy;
-};
-
-static bool values_put_level_of(void *data, const char *path)
-{
-	struct levels *levels = data;
-	struct policy_rules rules;
-
-	policy_lookup(levels->policy, path, &rules);
-	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
-		if (rules.value[key] && key != POLICY_TENANT && policy_key_reach(key) == POLICY_OF_CGROUP)
-			values_put(levels->values, path, key, rules.value[key]);
-	return false;
-}
-
 void values_put_levels(struct values *values, const struct policy *policy, const struct tenancy *tenancy)
 {
-	struct levels levels = { values, policy };
+	struct policy_levels levels = { .from = tenancy->cgroup };
 	struct policy_rules rules;
 
 	values_put_text(values, tenancy->path, policy_key_name(POLICY_TENANT), "yes", &tenancy->origin);
-	policy_walk(tenancy->cgroup, values_put_level_of, &levels);
+	while (policy_next_level(&levels)) {
+		policy_lookup(policy, levels.path, &rules);
+		for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
+			if (rules.value[key] && key != POLICY_TENANT && policy_key_reach(key) == POLICY_OF_CGROUP)
+				values_put(values, levels.path, key, rules.value[key]);
+	}
 	policy_resolve(policy, tenancy->path, &rules);
 	/* A tenant without a limit of its own has that of [Daemon]. */
 	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
 		if (policy_key_of_daemon(key) && rules.value[key]->is_default)
-			values_put(values, tenancy->path, policy_key_of_daemon(key),
-				   policy_tenant_limit(policy, &rules, key));
+			values_put(values, tenancy->path, policy_key_of_daemon(key), policy_tenant_limit(&rules, key));
 }
 
 /* Names that the tenant owns; NULL: names that any section owns. */
 static void put_owners(struct values *values, const struct policy *policy, const char *tenant)
 {
-	struct policy_owner owner;
+	for (size_t i = 0; i < policy->owners.n; i++) {
+		const struct section *owner = policy->owners.at[i];
 
-	for (size_t at = 0; policy_next_owner(policy, &at, &owner);)
-		if (!tenant || policy_owner_has(&owner, tenant))
-			values_put(values, tenant ? tenant : owner.pattern->text, POLICY_OWN_NAMES, owner.names);
+		if (!tenant || policy_section_has(owner, tenant))
+			values_put(values, tenant ? tenant : owner->name, POLICY_OWN_NAMES,
+				   &owner->values[POLICY_OWN_NAMES]);
+	}
 }
 
 static void put_cgroup(struct values *values, const struct policy *policy, const struct tenancy *tenancy)
@@ -125,25 +104,21 @@ static void put_cgroup(struct values *values, const struct policy *policy, const
 /* [Daemon], the owners of names, and declared events. */
 static void put_daemon(struct values *values, const struct policy *policy)
 {
-	struct policy_event event;
-
 	for (enum policy_key key = 0; key < POLICY_KEYS; key++)
 		if (policy_key_reach(key) == POLICY_OF_DAEMON)
 			values_put(values, NULL, key, policy_daemon(policy, key));
 	put_owners(values, policy, NULL);
-	for (size_t at = 0; policy_next_event(policy, &at, &event);) {
-		values_put(values, event.origin->section, POLICY_FIELDS, event.fields);
-		values_put(values, event.origin->section, POLICY_PERSIST, event.persist);
-		values_put(values, event.origin->section, POLICY_TENANTS, event.tenants);
-	}
+	for (size_t i = 0; i < policy->events.n; i++)
+		for (enum policy_key key = 0; key < POLICY_KEYS; key++)
+			if (policy_key_reach(key) == POLICY_OF_EVENT)
+				values_put(values, policy->events.at[i]->name, key,
+					   policy_section_value(policy->events.at[i], key));
 }
 
 void tenancy_json(const struct tenancy *tenancy, struct json *json)
 {
-	json_put_text(json, "cgroup", tenancy->cgroup);
-	json_put_text(json, "tenant", tenancy->path);
-	json_put_text(json, "tenant_by", tenancy->by);
-	json_put_bool(json, "tenant_sure", tenancy->sure);
+	json_put(json, json_text("cgroup", tenancy->cgroup), json_text("tenant", tenancy->path),
+		 json_text("tenant_by", tenancy->by), json_bool("tenant_sure", tenancy->sure));
 }
 
 int policy_show(struct policy_question *question)

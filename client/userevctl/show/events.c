@@ -11,7 +11,7 @@ enum { SHOWN_MAX = 3 }; /* holders and tenants, without --full */
 
 static void put_event(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
 {
-	table_put_safe(table, event->on ? STYLE_GOOD : STYLE_NAME, event->shown, strlen(event->shown));
+	table_put(table, event->on ? STYLE_GOOD : STYLE_NAME, event->shown);
 }
 
 static void put_state(struct table *table, const struct tracing *tracing, const struct event *event)
@@ -46,7 +46,7 @@ static void put_fields(struct table *table, const struct tracing *tracing _unuse
 {
 	const char *fields = tracing_fields(event);
 
-	table_put_safe(table, STYLE_PLAIN, fields ? fields : "", fields ? strlen(fields) : 0);
+	table_put(table, STYLE_PLAIN, fields ? fields : "");
 }
 
 /* "… and 7 more" */
@@ -74,16 +74,20 @@ static void put_event_holders(struct table *table, const struct tracing *tracing
 	put_list(table, &text, shown, row_get_u64(event->row, "holders_total"));
 }
 
-/* Whether one of the holders before this one is of the same tenant. */
-static bool is_repeated_tenant(struct cursor holders, const struct row_field *tenant)
+/* The tenant of the next holder that has another tenant than all holders before it. */
+static bool next_tenant(struct cursor all, struct cursor *holders, struct row_field *ret)
 {
 	struct cursor holder;
-	struct row_field field;
 
-	while (row_next_item(&holders, &holder) > 0 && row_find(holder, "tenant", &field) &&
-	       field.value != tenant->value)
-		if (field.length == tenant->length && memcmp(field.value, tenant->value, field.length) == 0)
+	while (row_next_item(holders, &holder) > 0 && row_find(holder, "tenant", ret)) {
+		struct row_field field = { 0 };
+
+		for (struct cursor at = all; row_next_item(&at, &holder) > 0 && row_find(holder, "tenant", &field);)
+			if (field.length == ret->length && memcmp(field.value, ret->value, field.length) == 0)
+				break;
+		if (field.value == ret->value)
 			return true;
+	}
 	return false;
 }
 
@@ -91,20 +95,15 @@ static void put_tenants(struct table *table, const struct tracing *tracing, cons
 {
 	static char buffer[16 * WIRE_TENANT_MAX];
 	struct text text = text_make(buffer, sizeof(buffer));
-	const struct cursor all = row_rows(event->row, "holders");
-	struct cursor holders = all, holder;
+	struct cursor all = row_rows(event->row, "holders"), holders = all;
 	uint64_t shown = 0, total = 0;
 	struct row_field tenant;
 
-	while (row_next_item(&holders, &holder) > 0 && row_find(holder, "tenant", &tenant)) {
-		if (is_repeated_tenant(all, &tenant))
-			continue;
-		total++;
+	for (; next_tenant(all, &holders, &tenant); total++) {
 		if (!tracing->ctl->output.full && shown == SHOWN_MAX)
 			continue;
-		text_printf(&text, "%s", shown > 0 ? ", " : "");
+		text_printf(&text, "%s", shown++ > 0 ? ", " : "");
 		text_safe(&text, (const char *)tenant.value, tenant.length);
-		shown++;
 	}
 	put_list(table, &text, shown, MAX(total, row_get_u64(event->row, "tenants")));
 }
@@ -124,14 +123,14 @@ static const struct {
 	unsigned in; /* of enum columns_for */
 	void (*put)(struct table *, const struct tracing *, const struct event *);
 } columns[] = {
-	{ { "EVENT", COLUMN_PATH }, ALL, put_event },
-	{ { "STATE", COLUMN_TEXT }, ALL, put_state },
-	{ { "USED BY", COLUMN_TEXT }, KERNEL, put_used_by },
-	{ { "RECORDS", COLUMN_NUMBER }, EVENTS_OF_DAEMON, put_records },
-	{ { "BAD", COLUMN_NUMBER }, EVENTS_OF_DAEMON, put_bad },
-	{ { "HELD BY", COLUMN_LONG }, ALL, put_event_holders },
-	{ { "TENANTS", COLUMN_LIST }, KERNEL | STATUS_OF_DAEMON, put_tenants },
-	{ { "FIELDS", COLUMN_LONG }, EVENTS_OF_DAEMON | EVENTS_OF_KERNEL, put_fields },
+	{ { "EVENT", COLUMN_PATH, 0 }, ALL, put_event },
+	{ { "STATE", COLUMN_TEXT, 0 }, ALL, put_state },
+	{ { "USED BY", COLUMN_TEXT, 0 }, KERNEL, put_used_by },
+	{ { "RECORDS", COLUMN_NUMBER, 0 }, EVENTS_OF_DAEMON, put_records },
+	{ { "BAD", COLUMN_NUMBER, 0 }, EVENTS_OF_DAEMON, put_bad },
+	{ { "HELD BY", COLUMN_LONG, 0 }, ALL, put_event_holders },
+	{ { "TENANTS", COLUMN_LIST, 0 }, KERNEL | STATUS_OF_DAEMON, put_tenants },
+	{ { "FIELDS", COLUMN_LONG, 0 }, EVENTS_OF_DAEMON | EVENTS_OF_KERNEL, put_fields },
 };
 
 /* All fields of the daemon's row, and behind them those of tracefs. */
@@ -144,15 +143,13 @@ static void event_json(struct json *json, const struct tracing *tracing, const s
 	if (event->foreign) {
 		const char *fields = tracing_fields(event);
 
-		json_put_text(json, "event", event->shown);
-		if (fields) {
-			snprintf(text, sizeof(text), "%s%s%s", event->shown, fields[0] ? " " : "", fields);
-			json_put_text(json, "description", text);
-		}
-		json_put_bool(json, "foreign", true);
+		snprintf(text, sizeof(text), "%s%s%s", event->shown, fields && fields[0] ? " " : "",
+			 fields ? fields : "");
+		json_put(json, json_text("event", event->shown), json_text("description", fields ? text : NULL),
+			 json_bool("foreign", true));
 	}
 	if (tracing->kernel && !tracing->blind) {
-		json_put_bool(json, "on", event->on);
+		json_put(json, json_bool("on", event->on));
 		json_put_begin(json, "used_by", '[');
 		for (size_t i = 0; i < USERS; i++)
 			if (event->used_by & 1U << i)
@@ -161,7 +158,7 @@ static void event_json(struct json *json, const struct tracing *tracing, const s
 	}
 	if (event->system) {
 		snprintf(text, sizeof(text), "%s:%s", event->system, event->shown);
-		json_put_text(json, "tracefs", text);
+		json_put(json, json_text("tracefs", text));
 	}
 	json_end(json, '}');
 }
@@ -177,7 +174,7 @@ static size_t events_print_columns(const struct tracing *tracing, enum columns_f
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		if (columns[i].in & in)
 			chosen[table.n_columns++] = columns[i].column;
-	for (; (event = tracing_next(tracing, ctl->argv, ctl->argc, event)); count++)
+	for (; (event = tracing_next(tracing, event)); count++)
 		for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 			if (columns[i].in & in)
 				columns[i].put(&table, tracing, event);
@@ -197,7 +194,7 @@ size_t events_print_json(const struct tracing *tracing, struct json *json)
 	size_t count = 0;
 
 	json_begin(json, '[');
-	for (; (event = tracing_next(tracing, tracing->ctl->argv, tracing->ctl->argc, event)); count++)
+	for (; (event = tracing_next(tracing, event)); count++)
 		event_json(json, tracing, event);
 	json_end(json, ']');
 	return count;
@@ -206,46 +203,38 @@ size_t events_print_json(const struct tracing *tracing, struct json *json)
 static int events_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
-	struct json json = { 0 };
 	size_t count;
 	int r;
 
-	options_read(ctl, NULL, 0, INT32_MAX);
+	options_read(ctl, ctl, 0, INT32_MAX);
 	r = tracing_open(ctl, TRACING_LOOK, &tracing);
 	if (r == EXIT_DONE)
 		r = tracing_look(tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
-	json.file = ctl->output.file;
-	if (ctl->output.json)
-		count = events_print_json(tracing, &json);
-	else
-		count = events_print_columns(tracing, tracing->kernel ? EVENTS_OF_KERNEL : EVENTS_OF_DAEMON);
-	if (ctl->output.json)
+	if (ctl->output.json) {
+		count = events_print_json(tracing, &(struct json){ .file = ctl->output.file });
 		putc('\n', ctl->output.file);
+	} else {
+		count = events_print_columns(tracing, tracing->kernel ? EVENTS_OF_KERNEL : EVENTS_OF_DAEMON);
+	}
 	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && count == 0 && ctl->argc > 0)
-		return names_check(tracing, ctl->argv, ctl->argc, false);
+		return names_check(tracing, false);
 	if (r == EXIT_DONE && count == 0 && !ctl->output.json)
 		ctl_note("No program holds any event.");
 	return r;
 }
 
-static const struct ctl_option events_options[] = {
-	OPTION_FULL("shorten nothing; name all holders and tenants"),
+static const struct option_row events_options[] = {
+	FLAG_ROW("full", struct ctl, output.full, "shorten nothing; name all holders and tenants"),
 	{ 0 },
 };
 
-const struct command command_events = {
-	.name = "events",
-	.arguments = "[GLOB...]",
-	.summary = "events, their state and their holders",
-	.help = "Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
-		"name, state, records taken, bad records, holders, fields; with the kernel's\n"
-		"backends: name, state, the tracers that use it (ftrace, perf, other), holders,\n"
-		"tenants, fields. In a pipe one tab stands between two columns, and there are no\n"
-		"titles. Events that were made without the daemon are marked as foreign.",
-	.options = events_options,
-	.run = events_run,
-};
+COMMAND(events, "[GLOB...]", "events, their state and their holders", events_options,
+	"Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
+	"name, state, records taken, bad records, holders, fields; with the kernel's\n"
+	"backends: name, state, the tracers that use it (ftrace, perf, other), holders,\n"
+	"tenants, fields. In a pipe one tab stands between two columns, and there are no\n"
+	"titles. Events that were made without the daemon are marked as foreign.");

@@ -68,59 +68,47 @@ static bool read_events_max(uint64_t *ret)
 	return known;
 }
 
-static void print_tracefs(const struct output *output, const struct tracing *tracing)
+static void print_numbers(const struct output *output, const struct tracing *tracing)
 {
 	uint64_t events_max, foreign = tracing->events.foreign;
+	struct cursor row = tracing->status;
+	FILE *file = output->file;
 
-	print_title(output, "Tracefs");
-	fprintf(output->file, "%s; ", safe_string(tracing->place).text);
-	if (read_events_max(&events_max))
-		fprintf(output->file, "the kernel takes %s (user_events_max); ",
-			plural(events_max, "event", "events").text);
-	fprintf(output->file, "%s\n",
-		foreign == 0 ? "none is foreign" : plural(foreign, "event is foreign", "events are foreign").text);
-}
-
-static void print_numbers(const struct output *output, struct cursor row, bool kernel)
-{
+	if (tracing->kernel) {
+		print_title(output, "Tracefs");
+		fprintf(file, "%s; ", safe_string(tracing->place).text);
+		if (read_events_max(&events_max))
+			fprintf(file, "the kernel takes %s (user_events_max); ",
+				plural(events_max, "event", "events").text);
+		fprintf(file, "%s\n",
+			foreign == 0 ? "none is foreign"
+				     : plural(foreign, "event is foreign", "events are foreign").text);
+	}
 	print_title(output, "Tenants");
-	fprintf(output->file, "%s, %s", row_plural(row, "tenants", "tenant", "tenants").text,
+	fprintf(file, "%s, %s", row_plural(row, "tenants", "tenant", "tenants").text,
 		row_plural(row, "connections", "connection", "connections").text);
 	if (row_get_u64(row, "in_flight") > 0)
-		fprintf(output->file, "; %s in flight", row_plural(row, "in_flight", "fd", "fds").text);
-	putc('\n', output->file);
+		fprintf(file, "; %s in flight", row_plural(row, "in_flight", "fd", "fds").text);
+	putc('\n', file);
 	print_title(output, "Events");
-	fprintf(output->file, "%s, held %s, on %s; %s\n", row_plural(row, "events", "event", "events").text,
+	fprintf(file, "%s, held %s, on %s; %s\n", row_plural(row, "events", "event", "events").text,
 		row_plural(row, "leases", "time", "times").text, row_plural(row, "streams", "stream", "streams").text,
 		row_get_u64(row, "lingering") == 0 ? "none lingers"
 						   : row_plural(row, "lingering", "lingers", "linger").text);
 	print_title(output, "Room");
-	fprintf(output->file, "%" PRIu64 " of %s used; a page has %s, a record at most %s\n",
-		row_get_u64(row, "charges"), row_plural(row, "capacity", "event", "events").text,
-		row_plural(row, "page_bits", "bit", "bits").text, row_plural(row, "payload_max", "byte", "bytes").text);
+	fprintf(file, "%" PRIu64 " of %s used; a page has %s, a record at most %s\n", row_get_u64(row, "charges"),
+		row_plural(row, "capacity", "event", "events").text, row_plural(row, "page_bits", "bit", "bits").text,
+		row_plural(row, "payload_max", "byte", "bytes").text);
 	print_title(output, "Records");
-	if (kernel) {
-		fputs("recorded by the kernel's tracers", output->file);
+	if (tracing->kernel) {
+		fputs("recorded by the kernel's tracers", file);
 	} else {
-		fprintf(output->file, "%" PRIu64 " recorded", row_get_u64(row, "records"));
+		fprintf(file, "%" PRIu64 " recorded", row_get_u64(row, "records"));
 		print_loss(output, row, "bad", "bad");
 	}
 	print_loss(output, row, "lost", "lost");
 	print_loss(output, row, "too_big", "too big");
-	putc('\n', output->file);
-}
-
-static void print_status(const struct output *output, const struct tracing *tracing)
-{
-	struct cursor row = tracing->status;
-
-	print_daemon(output, row, tracing->kernel);
-	if (tracing->kernel)
-		print_tracefs(output, tracing);
-	print_numbers(output, row, tracing->kernel);
-	if (row_get_u64(row, "events") > 0 || tracing->events.foreign > 0)
-		putc('\n', output->file);
-	events_print_table(tracing);
+	putc('\n', file);
 }
 
 static void print_status_json(const struct output *output, const struct tracing *tracing)
@@ -130,12 +118,10 @@ static void print_status_json(const struct output *output, const struct tracing 
 
 	json_begin(&json, '{');
 	json_row_fields(&json, tracing->status);
-	if (tracing->kernel) {
-		json_put_text(&json, "tracefs", tracing->place);
-		json_put_u64(&json, "foreign", tracing->events.foreign);
-		if (read_events_max(&events_max))
-			json_put_u64(&json, "user_events_max", events_max);
-	}
+	if (tracing->kernel)
+		json_put(&json, json_text("tracefs", tracing->place), json_u64("foreign", tracing->events.foreign));
+	if (tracing->kernel && read_events_max(&events_max))
+		json_put(&json, json_u64("user_events_max", events_max));
 	json_put_key(&json, "event_list");
 	events_print_json(tracing, &json);
 	json_end_line(&json, '}');
@@ -144,6 +130,7 @@ static void print_status_json(const struct output *output, const struct tracing 
 static int status_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
+	const struct output *output = &ctl->output;
 	int r;
 
 	options_read(ctl, NULL, 0, 0);
@@ -153,33 +140,34 @@ static int status_run(struct ctl *ctl)
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
-	(ctl->output.json ? print_status_json : print_status)(&ctl->output, tracing);
+	if (output->json) {
+		print_status_json(output, tracing);
+		return ctl_finish(ctl);
+	}
+	print_daemon(output, tracing->status, tracing->kernel);
+	print_numbers(output, tracing);
+	if (row_get_u64(tracing->status, "events") > 0 || tracing->events.foreign > 0)
+		putc('\n', output->file);
+	events_print_table(tracing);
 	return ctl_finish(ctl);
 }
 
 static int version_run(struct ctl *ctl)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
 	const struct output *output = &ctl->output;
 	struct safe_string version, backend;
 	struct cursor row = { 0 };
 	bool reachable;
 
 	options_read(ctl, NULL, 0, 0);
-	reachable = control_open(ctl->control_socket, &control) == 0 && control_ask_row(control, KIND_STATUS, &row) > 0;
+	reachable = control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &row) == 0;
 	version = row_string(row, "version");
 	backend = row_string(row, "backend");
-	if (ctl->output.json) {
-		struct json json = { .file = output->file };
-
-		json_begin(&json, '{');
-		json_put_text(&json, "userevctl", VERSION);
-		json_put_text(&json, "libuserev", userev_version());
-		if (reachable) {
-			json_put_text(&json, "userevd", version.text);
-			json_put_text(&json, "backend", backend.text);
-		}
-		json_end_line(&json, '}');
+	free((void *)row.at);
+	if (output->json) {
+		json_print(output->file, json_text("userevctl", VERSION), json_text("libuserev", userev_version()),
+			   json_text("userevd", reachable ? version.text : NULL),
+			   json_text("backend", reachable ? backend.text : NULL));
 		return ctl_finish(ctl);
 	}
 	fprintf(output->file, "userevctl %s\nlibuserev %s\n", VERSION, userev_version());
@@ -190,22 +178,12 @@ static int version_run(struct ctl *ctl)
 	return ctl_finish(ctl);
 }
 
-const struct command command_status = {
-	.name = "status",
-	.arguments = "",
-	.summary = "the daemon: backend, numbers and losses",
-	.help = "Shows which backend runs and why, how many tenants, connections and events\n"
-		"there are, and how many records were taken and lost; then each event: its name and\n"
-		"state, with the kernel's backends the tracers that use it (ftrace, perf, other),\n"
-		"and the programs and tenants that hold it.",
-	.run = status_run,
-};
+COMMAND(status, "", "the daemon: backend, numbers and losses", NULL,
+	"Shows which backend runs and why, how many tenants, connections and events\n"
+	"there are, and how many records were taken and lost; then each event: its name and\n"
+	"state, with the kernel's backends the tracers that use it (ftrace, perf, other),\n"
+	"and the programs and tenants that hold it.");
 
-const struct command command_version = {
-	.name = "version",
-	.arguments = "",
-	.summary = "versions of userevctl, library and daemon",
-	.help = "Shows the versions of this program, of its library, and of the daemon if it can\n"
-		"be reached.",
-	.run = version_run,
-};
+COMMAND(version, "", "versions of userevctl, library and daemon", NULL,
+	"Shows the versions of this program, of its library, and of the daemon if it can\n"
+	"be reached.");

@@ -12,39 +12,51 @@ static void put_tenant_refusals(struct table *table, const struct tenant_cell *c
 	table_put(table, cell->column->style, refusals);
 }
 
+#define NUMBER(title, key, style)                                                                                      \
+	{                                                                                                              \
+		{ title, COLUMN_NUMBER, 0 }, tenant_put_number, key, style, NULL                                       \
+	}
+
 static const struct tenant_column columns[] = {
-	{ { "NAME", COLUMN_PATH }, tenant_put_name, TENANT_NUMBERS, STYLE_PLAIN, 0, NULL },
-	{ { "TENANT", COLUMN_PATH }, tenant_put_path, TENANT_NUMBERS, STYLE_PLAIN, 0, NULL },
-	{ { "EVENTS", COLUMN_NUMBER }, tenant_put_number, TENANT_EVENTS, STYLE_PLAIN, 0, NULL },
-	{ { "MAX", COLUMN_NUMBER }, tenant_put_number, TENANT_EVENTS_MAX, STYLE_PLAIN, 0, NULL },
-	{ { "RESERVE", COLUMN_NUMBER }, tenant_put_number, TENANT_RESERVED, STYLE_PLAIN, 0, NULL },
-	{ { "LINGER", COLUMN_NUMBER }, tenant_put_number, TENANT_LINGERING, STYLE_PLAIN, 0, NULL },
-	{ { "CONN", COLUMN_NUMBER }, tenant_put_number, TENANT_CONNECTIONS, STYLE_PLAIN, 0, NULL },
-	{ { "CONN MAX", COLUMN_NUMBER }, tenant_put_number, TENANT_CONNECTIONS_MAX, STYLE_PLAIN, 0, NULL },
-	{ { "LOST", COLUMN_NUMBER }, tenant_put_number, TENANT_LOST, STYLE_BAD, 0, NULL },
-	{ { "THROT", COLUMN_NUMBER }, tenant_put_number, TENANT_THROTTLED, STYLE_WARNING, 0, NULL },
-	{ { "REFUSED", COLUMN_LONG }, put_tenant_refusals, TENANT_NUMBERS, STYLE_WARNING, 0, NULL },
+	{ { "NAME", COLUMN_PATH, 0 }, tenant_put_name, "name", STYLE_PLAIN, NULL },
+	{ { "TENANT", COLUMN_PATH, 0 }, tenant_put_path, "", STYLE_PLAIN, NULL },
+	NUMBER("EVENTS", "events", STYLE_PLAIN),
+	NUMBER("MAX", "events_max", STYLE_PLAIN),
+	NUMBER("RESERVE", "reserved", STYLE_PLAIN),
+	NUMBER("LINGER", "lingering", STYLE_PLAIN),
+	NUMBER("CONN", "connections", STYLE_PLAIN),
+	NUMBER("CONN MAX", "connections_max", STYLE_PLAIN),
+	NUMBER("LOST", "lost", STYLE_BAD),
+	NUMBER("THROT", "throttled", STYLE_WARNING),
+	{ { "REFUSED", COLUMN_LONG, 0 }, put_tenant_refusals, "", STYLE_WARNING, NULL },
 };
 
 static bool tenant_is_wanted(const struct ctl *ctl, const struct tenant_view *view)
 {
-	for (int i = 0; i < ctl->argc; i++)
-		if (name_matches(ctl->argv[i], view->path, view->path_length) ||
-		    name_matches(ctl->argv[i], view->name.text, strlen(view->name.text)))
-			return true;
-	return ctl->argc == 0;
+	bool wanted = ctl->argc == 0;
+
+	for (int i = 0; i < ctl->argc; i++) {
+		wanted |= name_matches(ctl->argv[i], view->path, view->path_length);
+		wanted |= name_matches(ctl->argv[i], view->name.text, strlen(view->name.text));
+	}
+	return wanted;
 }
+
+struct tenants_values {
+	const char *sort;
+	bool full;
+};
 
 static int tenants_run(struct ctl *ctl)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
 	_cleanup_(tenant_views_deinit) struct tenant_views views = { 0 };
-	struct json json = { 0 };
-	unsigned order = TENANTS_BY_EVENTS;
+	struct tenants_values values = { 0 };
 	struct cursor row = { 0 };
 	int r;
 
-	options_read(ctl, &order, 0, INT32_MAX);
+	options_read(ctl, &values, 0, INT32_MAX);
+	ctl->output.full = values.full;
 	r = control_open_or_explain(ctl, &control);
 	if (r != EXIT_DONE)
 		return r;
@@ -56,14 +68,13 @@ static int tenants_run(struct ctl *ctl)
 			tenant_views_add(&views, row);
 	}
 	if (r < 0)
-		return control_explain(ctl->control_socket, r, control);
-	tenant_views_sort(&views, (enum tenant_order)order);
-	json.file = ctl->output.file;
+		return control_explain(ctl->control_socket, r);
+	tenant_views_sort(&views, values.sort ? values.sort : "events");
 	if (ctl->output.json) {
-		tenant_views_json(&views, &json);
-		putc('\n', json.file);
+		tenant_views_json(&views, &(struct json){ .file = ctl->output.file });
+		putc('\n', ctl->output.file);
 	} else if (views.n > 0) {
-		tenant_views_print(&views, &ctl->output, columns, ARRAY_SIZE(columns), 0, SIZE_MAX, TENANT_ORDERS);
+		tenant_views_print(&views, &ctl->output, columns, ARRAY_SIZE(columns), 0, SIZE_MAX, NULL);
 	}
 	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && views.n == 0 && ctl->argc > 0) {
@@ -75,20 +86,14 @@ static int tenants_run(struct ctl *ctl)
 	return r;
 }
 
-static const struct ctl_option tenants_options[] = {
-	OPTION_FULL("shorten nothing"),
-	TENANT_ORDER_OPTION(0),
+static const struct option_row tenants_options[] = {
+	FLAG_ROW("full", struct tenants_values, full, "shorten nothing"),
+	TENANT_SORT_ROW(struct tenants_values, sort),
 	{ 0 },
 };
 
-const struct command command_tenants = {
-	.name = "tenants",
-	.arguments = "[GLOB...]",
-	.summary = "tenants: events, connections, refusals",
-	.help = "Lists the tenants whose names or paths match one of the GLOBs, or all of them,\n"
-		"those with most events first. Columns: name, path, events, their maximum,\n"
-		"reserved events, lingering events, connections, their maximum, records lost,\n"
-		"requests throttled, refusals.",
-	.options = tenants_options,
-	.run = tenants_run,
-};
+COMMAND(tenants, "[GLOB...]", "tenants: events, connections, refusals", tenants_options,
+	"Lists the tenants whose names or paths match one of the GLOBs, or all of them,\n"
+	"those with most events first. Columns: name, path, events, their maximum,\n"
+	"reserved events, lingering events, connections, their maximum, records lost,\n"
+	"requests throttled, refusals.");

@@ -10,7 +10,6 @@
 
 #include <ctype.h>
 #include <poll.h>
-#include <sys/signalfd.h>
 
 #include "client/userevctl/top/top.h"
 
@@ -43,36 +42,31 @@ int top_keys_take(struct top_keys *keys, char byte)
 	return key;
 }
 
-static void top_screen_leave(struct top_screen *screen)
-{
-	sigset_t set, before;
+static struct top_screen *entered;
 
-	if (!screen->entered)
+void top_screen_leave(struct top_screen *screen)
+{
+	sigset_t before;
+
+	if (!entered)
 		return;
 	top_screen_write(screen, LEAVE, strlen(LEAVE));
 	/* In the background SIGTTOU would stop top here; blocked, it does not. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &set, &before);
+	before = signals_mask(SIG_BLOCK, SIGNALS(SIGTTOU));
 	tcsetattr(screen->in, TCSADRAIN, &screen->saved);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	screen->entered = false;
+	entered = NULL;
 }
-
-static struct top_screen *opened;
 
 /* Also if memory is short, which ends the program anywhere. */
 static void leave_at_exit(void)
 {
-	if (opened)
-		top_screen_leave(opened);
+	top_screen_leave(entered);
 }
 
 int top_screen_open(struct top_screen *screen, int in, int out)
 {
-	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
 	pid_t front = tcgetpgrp(in);
-	sigset_t set;
 
 	*screen = (struct top_screen){ .in = in, .out = out };
 	/* A shell that starts top in the background has the terminal in modes of its own, which must not be saved. */
@@ -80,14 +74,9 @@ int top_screen_open(struct top_screen *screen, int in, int out)
 		raise(SIGTTOU);
 	if (tcgetattr(in, &screen->saved) < 0)
 		return -errno;
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
-		sigaddset(&set, wanted[i]);
-	screen->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	screen->signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH));
 	if (screen->signals < 0)
 		return -errno;
-	sigprocmask(SIG_BLOCK, &set, &screen->mask);
-	opened = screen;
 	atexit(leave_at_exit);
 	return 0;
 }
@@ -103,28 +92,18 @@ void top_screen_enter(struct top_screen *screen)
 	/* In the background this stops top, until it is in the foreground. */
 	tcsetattr(screen->in, TCSADRAIN, &modes);
 	top_screen_write(screen, ENTER, strlen(ENTER));
-	screen->entered = true;
+	entered = screen;
 }
 
 void top_screen_stop(struct top_screen *screen)
 {
-	sigset_t set, before;
+	sigset_t before;
 
 	top_screen_leave(screen);
-	sigemptyset(&set);
-	sigaddset(&set, SIGTSTP);
 	raise(SIGTSTP);
-	sigprocmask(SIG_UNBLOCK, &set, &before);
+	before = signals_mask(SIG_UNBLOCK, SIGNALS(SIGTSTP));
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	top_screen_enter(screen);
-}
-
-void top_screen_close(struct top_screen *screen)
-{
-	top_screen_leave(screen);
-	opened = NULL;
-	screen->signals = fd_close(screen->signals);
-	sigprocmask(SIG_SETMASK, &screen->mask, NULL);
 }
 
 int top_screen_write(const struct top_screen *screen, const char *text, size_t size)

@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * top: the tenants, live. On a terminal a loop waits for keys, signals and packets of the daemon. It sends a request at each
- * interval and never blocks for the answer: if the daemon hangs or goes away, the screen shows that.
+ * top: the tenants, live. On a terminal a loop waits for keys and signals, and asks the daemon at each interval. It waits
+ * LOOK_MS for an answer: if the daemon hangs or goes away, the screen shows that, and keys still work.
  */
 
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 
 #include "client/userevctl/top/top.h"
 #include "protocol/base/text.h"
 
-enum { BATCH_COLUMNS = 120 /* without a terminal */ };
+enum { BATCH_COLUMNS = 120 /* without a terminal */, LOOK_MS = 500 };
 
 struct top {
 	struct ctl *ctl;
 	struct top_screen screen;
 	struct top_keys keys;
 	struct control *control; /* NULL: not connected */
-	uint16_t asked;		 /* KIND_STATUS, then KIND_TENANTS; 0: no answer is expected */
-	struct top_look next;	 /* the part of the answer that has come */
 	struct top_frame frame;
 	size_t columns, lines;
+	const char *sort;
 	uint64_t interval; /* s */
-	uint64_t asked_at; /* ns */
 	uint64_t batch;	   /* frames; 0: a terminal */
 	bool once;
 	bool stale;
@@ -32,61 +29,35 @@ struct top {
 	int signal; /* that ended it */
 };
 
-/* --- The daemon: errors are those of control_open() and control_receive(). --- */
-
-static void top_disconnect(struct top *top)
+/* 0 or a negative errno; the numbers of the last look stay then. */
+static int top_look(struct top *top, int timeout)
 {
-	top->control = control_free(top->control);
-	top->asked = 0;
-	top_look_deinit(&top->next);
-}
-
-static int top_ask(struct top *top, uint16_t kind)
-{
+	struct top_look next = { .time = ctl_now_ns() }, *look = &top->frame.look;
+	struct cursor row;
 	int r = top->control ? 0 : control_open(top->ctl->control_socket, &top->control);
 
-	top->asked = kind;
-	return r == 0 ? control_ask(top->control, kind) : r;
-}
-
-/* Takes a packet, or waits so many ms for one: 1 when the look is complete, 0, or a negative errno. */
-static int top_take(struct top *top, int timeout)
-{
-	struct top_look *next = &top->next, *look = &top->frame.look;
-	struct message message;
-	struct cursor rows, row;
-	uint16_t count;
-	int r;
-
-	r = control_receive(top->control, timeout, &message);
-	if (r == -EINTR || (r == -ETIMEDOUT && timeout == 0))
-		return 0;
-	if (r < 0)
-		return r;
-	if (message.kind != KIND_ROWS || top->asked == 0 || decode_rows(message.body, &count, &rows) != 0)
-		return -EBADMSG;
-	while (rows_next(&rows, &row)) {
-		if (top->asked == KIND_TENANTS)
-			tenant_views_add(&next->tenants, row);
-		else if (!next->status.at)
-			next->status = row_copy(row);
+	if (r == 0) {
+		top->control->timeout = timeout;
+		r = control_ask(top->control, KIND_STATUS);
 	}
-	if (message.flags & WIRE_MORE)
-		return 0;
-	if (!next->status.at)
-		return -EBADMSG;
-	if (top->asked == KIND_STATUS)
-		return top_ask(top, KIND_TENANTS);
-	top->asked = 0;
-	next->time = ctl_now_ns();
-	next->tenants.machine = row_get_u64(next->status, "capacity");
+	while (r >= 0 && (r = control_next_row(top->control, &row)) > 0)
+		next.status = next.status.at ? next.status : row_copy(row);
+	if (r == 0)
+		r = next.status.at ? control_ask(top->control, KIND_TENANTS) : -EBADMSG;
+	while (r >= 0 && (r = control_next_row(top->control, &row)) > 0)
+		tenant_views_add(&next.tenants, row);
+	if (r < 0) {
+		top->control = control_free(top->control);
+		top_look_deinit(&next);
+		return r;
+	}
+	next.tenants.machine = row_get_u64(next.status, "capacity");
 	if (look->status.at)
-		tenant_views_compare(&next->tenants, &look->tenants, (double)(next->time - look->time) / NS_PER_S);
-	tenant_views_sort(&next->tenants, top->frame.order);
+		tenant_views_compare(&next.tenants, &look->tenants, (double)(next.time - look->time) / NS_PER_S);
+	tenant_views_sort(&next.tenants, tenant_orders[top->frame.order]);
 	top_look_deinit(look);
-	*look = *next;
-	*next = (struct top_look){ 0 };
-	return 1;
+	*look = next;
+	return 0;
 }
 
 /* --- The screen. --- */
@@ -128,7 +99,7 @@ static void obey_key(struct top *top, int key)
 	size_t page = MAX(frame->most, (size_t)1);
 	unsigned order = 0;
 
-	while (order < TENANT_ORDERS && key != tenant_order_names[order][0])
+	while (order < TENANT_ORDERS && key != tenant_orders[order][0])
 		order++;
 	if (key == 'q')
 		top->over = true;
@@ -144,18 +115,6 @@ static void obey_key(struct top *top, int key)
 		return;
 	/* Any other key goes back to the tenants, too. */
 	frame->help = (key == '?' || key == 'h') && !frame->help;
-	tenant_views_sort(&frame->look.tenants, frame->order);
-}
-
-static void read_keys(struct top *top)
-{
-	char bytes[64];
-	ssize_t n = read(top->screen.in, bytes, sizeof(bytes));
-
-	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-		top->over = true; /* the terminal is gone */
-	for (ssize_t i = 0; i < n && !top->over; i++)
-		obey_key(top, top_keys_take(&top->keys, bytes[i]));
 	top->stale = true;
 }
 
@@ -175,95 +134,79 @@ static void top_measure(struct top *top)
 
 static void read_signals(struct top *top)
 {
-	struct signalfd_siginfo info;
+	int number;
 
-	while (!top->over && read(top->screen.signals, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGTSTP)
+	while (!top->over && (number = signals_next(top->screen.signals)) > 0) {
+		if (number == SIGTSTP)
 			top_screen_stop(&top->screen);
-		else if (info.ssi_signo == SIGCONT)
+		else if (number == SIGCONT)
 			top_screen_enter(&top->screen);
-		else if (info.ssi_signo != SIGWINCH)
+		else if (number != SIGWINCH)
 			top->over = true;
-		if (top->over && info.ssi_signo != SIGINT)
-			top->signal = (int)info.ssi_signo;
+		if (top->over && number != SIGINT)
+			top->signal = number;
 		top_measure(top);
 	}
 }
 
-/* The numbers of the last look stay on the screen. */
 static void note_trouble(struct top *top, int error)
 {
 	char *trouble = top->frame.trouble;
 	size_t size = sizeof(top->frame.trouble);
 
+	trouble[0] = '\0';
+	top->stale = true;
+	if (error == 0)
+		return;
+	top->frame.look.tenants.seconds = 0;
 	if (control_nobody(error) || error == -ECONNRESET || error == -EPIPE)
 		snprintf(trouble, size, "The daemon has gone. Trying again.");
 	else if (error == -EREMOTEIO)
-		snprintf(trouble, size, "The daemon refused the request: %.400s.", top->control->sentence);
+		snprintf(trouble, size, "The daemon refused the request: %.400s.", control_refusal.sentence);
 	else if (error == -ETIMEDOUT || error == -EAGAIN)
 		snprintf(trouble, size, "The daemon does not answer. Waiting.");
 	else
 		snprintf(trouble, size, "Trouble with the daemon: %s. Trying again.", strerror(-error));
-	top_disconnect(top);
-	top->frame.look.tenants.seconds = 0;
-	top->stale = true;
 }
 
-static int top_turn(struct top *top)
+/* Waits for keys and signals until that time: 0 or a negative errno. */
+static int top_wait(struct top *top, uint64_t until)
 {
 	struct pollfd wanted[] = {
 		{ .fd = top->screen.in, .events = POLLIN },
 		{ .fd = top->screen.signals, .events = POLLIN },
-		{ .fd = top->control ? top->control->fd : -1, .events = POLLIN },
 	};
-	uint64_t now = ctl_now_ns(), next = top->asked_at + top->interval * NS_PER_S;
-	int n = poll(wanted, ARRAY_SIZE(wanted), (int)((next - MIN(next, now)) / NS_PER_MS) + 1), r = 0;
+	uint64_t now = ctl_now_ns();
+	char bytes[64];
+	ssize_t n = 0;
 
-	if (n < 0)
+	if (poll(wanted, ARRAY_SIZE(wanted), (int)((until - MIN(until, now)) / NS_PER_MS) + 1) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (wanted[1].revents) {
 		/* While top was stopped the shell may have read the keys: poll() again. */
 		read_signals(top);
-		return 0;
+	} else if (wanted[0].revents) {
+		n = read(top->screen.in, bytes, sizeof(bytes));
+		top->over = n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN); /* the terminal is gone */
 	}
-	if (wanted[0].revents)
-		read_keys(top);
-	if (wanted[2].revents)
-		r = top_take(top, 0);
-	if (r > 0) {
-		top->frame.trouble[0] = '\0';
-		top->stale = true;
-	}
-	if (r >= 0 && ctl_now_ns() >= next) {
-		top->asked_at = ctl_now_ns();
-		r = top->asked != 0 ? -ETIMEDOUT : top_ask(top, KIND_STATUS);
-	}
-	if (r < 0)
-		note_trouble(top, r);
+	for (ssize_t i = 0; i < n && !top->over; i++)
+		obey_key(top, top_keys_take(&top->keys, bytes[i]));
+	tenant_views_sort(&top->frame.look.tenants, tenant_orders[top->frame.order]);
 	return 0;
-}
-
-/* The errors of the first look are printed as those of any command, not on the other screen. */
-static int look_once(struct top *top)
-{
-	int r = top_ask(top, KIND_STATUS);
-
-	while (r == 0)
-		r = top_take(top, CONTROL_TIMEOUT_MS);
-	return r < 0 ? control_explain(top->ctl->control_socket, r, top->control) : EXIT_DONE;
 }
 
 static int run_on_screen(struct top *top)
 {
-	int r = look_once(top);
+	/* The errors of the first look are printed as those of any command, not on the other screen. */
+	int r = top_look(top, CONTROL_TIMEOUT_MS);
+	uint64_t due = ctl_now_ns() + top->interval * NS_PER_S;
 
-	if (r != EXIT_DONE)
-		return r;
+	if (r < 0)
+		return control_explain(top->ctl->control_socket, r);
 	r = top_screen_open(&top->screen, STDIN_FILENO, fileno(top->ctl->output.file));
 	if (r == 0) {
 		top_screen_enter(&top->screen);
 		top_measure(top);
-		top->asked_at = ctl_now_ns();
 		while (r == 0 && !top->over) {
 			size_t n = top->frame.look.tenants.n;
 
@@ -271,9 +214,13 @@ static int run_on_screen(struct top *top)
 			r = top->stale ? top_draw(top) : 0;
 			top->stale = false;
 			if (r == 0)
-				r = top_turn(top);
+				r = top_wait(top, due);
+			if (r < 0 || top->over || ctl_now_ns() < due)
+				continue;
+			note_trouble(top, top_look(top, LOOK_MS));
+			due = ctl_now_ns() + top->interval * NS_PER_S;
 		}
-		top_screen_close(&top->screen);
+		top_screen_leave(&top->screen);
 	}
 	if (top->signal > 0)
 		ctl_end_by(top->ctl, top->signal);
@@ -315,9 +262,9 @@ static int run_batch(struct top *top)
 				return ctl_finish(top->ctl);
 		if (i > 0 && !top->ctl->output.json)
 			putc('\n', output->file);
-		r = look_once(top);
-		if (r != EXIT_DONE)
-			return r;
+		r = top_look(top, CONTROL_TIMEOUT_MS);
+		if (r < 0)
+			return control_explain(top->ctl->control_socket, r);
 		print_frame(top);
 		r = ctl_finish(top->ctl);
 	}
@@ -331,35 +278,28 @@ static int top_run(struct ctl *ctl)
 	int r;
 
 	options_read(ctl, &top, 0, 0);
+	while (top.sort && !streq(top.sort, tenant_orders[top.frame.order]))
+		top.frame.order++;
 	if (top.once || (top.batch == 0 && (!isatty(STDIN_FILENO) || !isatty(fileno(ctl->output.file)) ||
 					    ctl->output.json || !term || !term[0] || streq(term, "dumb"))))
 		top.batch = 1;
 	r = top.batch > 0 ? run_batch(&top) : run_on_screen(&top);
-	top_disconnect(&top);
+	control_free(top.control);
 	top_look_deinit(&top.frame.look);
 	return r;
 }
 
-static const struct ctl_option top_options[] = {
-	OPTION("interval", "SECONDS", "between two looks (default 1)", option_number,
-	       .offset = offsetof(struct top, interval), .least = 1, .most = 3600),
-	TENANT_ORDER_OPTION(offsetof(struct top, frame.order)),
-	OPTION("batch", "N", "print N frames as plain text", option_number, .offset = offsetof(struct top, batch),
-	       .least = 1, .most = UINT32_MAX),
-	OPTION("once", NULL, "print one; the default without a terminal", option_flag,
-	       .offset = offsetof(struct top, once)),
+static const struct option_row top_options[] = {
+	NUMBER_ROW("interval", "SECONDS", struct top, interval, 1, 3600, "between two looks (default 1)"),
+	TENANT_SORT_ROW(struct top, sort),
+	NUMBER_ROW("batch", "N", struct top, batch, 1, UINT32_MAX, "print N frames as plain text"),
+	FLAG_ROW("once", struct top, once, "print one; the default without a terminal"),
 	{ 0 },
 };
 
-const struct command command_top = {
-	.name = "top",
-	.arguments = "",
-	.summary = "the tenants live, with bars; q quits",
-	.help = "Shows the machine and its tenants, again each second: bars of the events that\n"
-		"they hold of their maximum (||||, reserved and unused ::::), and the changes since\n"
-		"the last look. The first letters of events, connections, refusals, lost,\n"
-		"throttled and name sort by these, as left and right do; up, down and the page\n"
-		"keys scroll; ? explains the columns; q or Ctrl-C quits.",
-	.options = top_options,
-	.run = top_run,
-};
+COMMAND(top, "", "the tenants live, with bars; q quits", top_options,
+	"Shows the machine and its tenants, again each second: bars of the events that\n"
+	"they hold of their maximum (||||, reserved and unused ::::), and the changes since\n"
+	"the last look. The first letters of events, connections, refusals, lost,\n"
+	"throttled and name sort by these, as left and right do; up, down and the page\n"
+	"keys scroll; ? explains the columns; q or Ctrl-C quits.");

@@ -58,20 +58,6 @@ void catalogue_add_row(struct catalogue *catalogue, struct cursor row)
 	catalogue->n_rows++;
 }
 
-void catalogue_add_status(struct catalogue *catalogue, char *text)
-{
-	unsigned used_by;
-	const char *name;
-
-	while ((name = text_next_status(&text, &used_by))) {
-		struct event *event = catalogue_add(catalogue, name);
-
-		event->foreign = true;
-		event->system = plain;
-		event->used_by = used_by;
-	}
-}
-
 static int compare_events(const void *a, const void *b)
 {
 	return strcmp(((const struct event *)a)->shown, ((const struct event *)b)->shown);
@@ -83,15 +69,15 @@ static void catalogue_sort(struct event *events, size_t n)
 		qsort(events, n, sizeof(*events), compare_events);
 }
 
-/* The first event whose name is not before `name`. */
-static size_t catalogue_find(const struct event *events, size_t n, const char *name)
+/* The first row whose name is not before `name`. */
+static size_t find_row(const struct catalogue *catalogue, const char *name)
 {
-	size_t low = 0, high = n;
+	size_t low = 0, high = catalogue->n_rows;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (strcmp(events[middle].shown, name) < 0)
+		if (strcmp(catalogue->events[middle].name, name) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -99,73 +85,81 @@ static size_t catalogue_find(const struct event *events, size_t n, const char *n
 	return low;
 }
 
-/* Joins a row with its event of tracefs, which is then the daemon's, and not foreign. */
-static void join_row(struct event *row, struct event *status, size_t n,
-		     bool (*look)(void *data, const char *shown, char *ret_fields, size_t size), void *data)
+/* Joins an event of tracefs with the daemon's row of this name, and of these fields (multi-format) or NULL. False: it has none. */
+static bool join_row(struct catalogue *catalogue, const char *name, const char *fields, const char *shown,
+		     unsigned used_by)
 {
-	char wanted[WIRE_DESCRIPTION_MAX + 2], fields[FORMAT_FIELDS_MAX];
-	bool is_multi = row_get_u64(row->row, "multi_format");
-	size_t length = (size_t)snprintf(wanted, sizeof(wanted), is_multi ? "%s." : "%s", row->name);
+	bool joined = false;
 
-	for (size_t i = catalogue_find(status, n, wanted); i < n && strncmp(status[i].shown, wanted, length) == 0;
-	     i++) {
-		if (!is_multi && status[i].shown[length] != '\0')
-			return;
-		if (is_multi && (!status[i].foreign || !look(data, status[i].shown, fields, sizeof(fields)) ||
-				 !streq(fields, row->fields)))
+	for (size_t i = find_row(catalogue, name); i < catalogue->n_rows && !(joined && fields); i++) {
+		struct event *row = &catalogue->events[i];
+		bool is_multi = row_get_u64(row->row, "multi_format");
+
+		if (!streq(row->name, name))
+			break;
+		if (is_multi != !!fields || (is_multi && (row->system || !streq(row->fields, fields))))
 			continue;
 		row->system = is_multi ? multi : plain;
-		row->used_by |= status[i].used_by;
-		status[i].foreign = false;
-		if (!is_multi)
-			continue;
-		row->shown = must(strdup(status[i].shown));
-		return;
+		row->used_by |= used_by;
+		row->on |= used_by != 0;
+		if (is_multi)
+			row->shown = must(strdup(shown));
+		joined = true;
 	}
+	return joined;
 }
 
-/* Drops the joined events, and duplicates: two names with odd bytes in them may look the same. */
-static void keep_foreign(struct catalogue *catalogue)
+static void add_foreign(struct catalogue *catalogue, const char *shown, char *base, unsigned used_by)
 {
-	size_t n = catalogue->n_rows;
+	struct event *event = catalogue_add(catalogue, shown);
 
-	for (size_t i = catalogue->n_rows; i < catalogue->n; i++) {
-		struct event *event = &catalogue->events[i];
-		struct event *last = n > catalogue->n_rows ? &catalogue->events[n - 1] : NULL;
+	event->foreign = true;
+	event->system = base ? multi : plain;
+	event->used_by = used_by;
+	event->on = used_by != 0;
+	if (base)
+		event->name = base;
+}
 
-		if (event->foreign && last && streq(last->shown, event->shown)) {
+/* Two names with odd bytes in them may look the same. */
+static void drop_duplicates(struct catalogue *catalogue)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < catalogue->n; i++) {
+		struct event *event = &catalogue->events[i], *last = &catalogue->events[n - (n > 0)];
+
+		if (n > 0 && event->foreign && last->foreign && streq(last->shown, event->shown)) {
 			last->used_by |= event->used_by;
-			event->foreign = false;
-		}
-		if (event->foreign)
-			catalogue->events[n++] = *event;
-		else
+			last->on |= event->on;
 			event_deinit(event);
+			continue;
+		}
+		catalogue->foreign += event->foreign;
+		catalogue->events[n++] = *event;
 	}
 	catalogue->n = n;
-	catalogue->foreign = n - catalogue->n_rows;
 }
 
-void catalogue_merge(struct catalogue *catalogue,
+void catalogue_merge(struct catalogue *catalogue, char *status,
 		     bool (*look)(void *data, const char *shown, char *ret_fields, size_t size), void *data)
 {
-	struct event *status = catalogue->events + catalogue->n_rows;
 	char fields[FORMAT_FIELDS_MAX];
+	const char *shown;
+	unsigned used_by;
 
-	catalogue_sort(status, catalogue->n - catalogue->n_rows);
-	for (size_t i = 0; i < catalogue->n_rows; i++)
-		join_row(&catalogue->events[i], status, catalogue->n - catalogue->n_rows, look, data);
-	keep_foreign(catalogue);
-	for (size_t i = 0; i < catalogue->n; i++) {
-		struct event *event = &catalogue->events[i];
-		const char *dot = strrchr(event->shown, '.');
+	catalogue_sort(catalogue->events, catalogue->n_rows);
+	while ((shown = text_next_status(&status, &used_by))) {
+		const char *dot = strrchr(shown, '.');
+		_cleanup_(freep) char *base = NULL;
 
-		event->on |= event->used_by != 0;
-		/* A foreign event in user_events_multi also has the name without the ID. */
-		if (!event->foreign || !dot || !look(data, event->shown, fields, sizeof(fields)))
+		if (join_row(catalogue, shown, NULL, shown, used_by))
 			continue;
-		event->system = multi;
-		event->name = must(strndup(event->shown, (size_t)(dot - event->shown)));
+		if (dot && look(data, shown, fields, sizeof(fields)))
+			base = must(strndup(shown, (size_t)(dot - shown)));
+		if (!base || !join_row(catalogue, base, fields, shown, used_by))
+			add_foreign(catalogue, shown, steal_pointer(base), used_by);
 	}
 	catalogue_sort(catalogue->events, catalogue->n);
+	drop_duplicates(catalogue);
 }

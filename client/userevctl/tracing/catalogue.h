@@ -27,10 +27,11 @@ struct catalogue {
 	size_t foreign;
 };
 
-/* All rows are added first. The text of user_events_status is overwritten. */
 void catalogue_add_row(struct catalogue *, struct cursor row);
-void catalogue_add_status(struct catalogue *, char *text);
-/* `look`: whether tracefs shows this name in user_events_multi, and its fields as the kernel shows them. */
-void catalogue_merge(struct catalogue *, bool (*look)(void *data, const char *shown, char *ret_fields, size_t size),
-		     void *data);
+/*
+ * After all rows: adds the events of a user_events_status (NULL: none), which is overwritten. `look`: whether tracefs shows this
+ * name in user_events_multi, and its fields as the kernel shows them.
+ */
+void catalogue_merge(struct catalogue *, char *status,
+		     bool (*look)(void *data, const char *shown, char *ret_fields, size_t size), void *data);
 void catalogue_deinit(struct catalogue *);

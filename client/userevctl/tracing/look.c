@@ -64,8 +64,8 @@ static bool look_is_wanted(const struct session *session, const struct event *ev
 
 	if (!event->system)
 		return false;
-	if (session->n_patterns > 0)
-		return tracing_matches_any(tracing, session->patterns, session->n_patterns, event);
+	if (tracing->n_patterns > 0)
+		return tracing_matches_any(tracing, event);
 	if (event->foreign && tracing->foreign != FOREIGN_ALL)
 		return false;
 	snprintf(line, sizeof(line), "%s:%s", event->system, event->shown);
@@ -119,7 +119,7 @@ static int read_texts(struct session *session)
 
 	errno = 0;
 	status = tracefs_text("user_events_status");
-	if (status && session->n_patterns == 0)
+	if (status && session->tracing->n_patterns == 0)
 		set_event = tracefs_text("set_event");
 	if (!status)
 		return errno ? -errno : -EIO;
@@ -146,14 +146,14 @@ static int look_at_all(struct session *session, struct record_view *view)
 	session->looked = session->asked = ctl_now_ns();
 	r = tracing_read(session->tracing, status, &catalogue);
 	if (r < 0 && session->looks == 1)
-		return control_explain(session->tracing->ctl->control_socket, r, NULL);
+		return control_explain(session->tracing->ctl->control_socket, r);
 	if (r < 0) {
 		/* A tail goes on while the daemon is restarted. */
 		if (!session->daemon_gone)
 			ctl_note(
 				"userevctl: the daemon does not answer (%s): events that are registered from now on are "
 				"shown once it answers.",
-				strerror(-r));
+				r == -EREMOTEIO ? control_refusal.sentence : strerror(-r));
 		session->daemon_gone = true;
 		return EXIT_DONE;
 	}

@@ -122,11 +122,9 @@ static void record_print_json(struct record_view *view, const struct taken_recor
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &broken);
 	text_printf(&text, "%s.%09" PRIu64 "Z", date, record->time % NS_PER_S);
 	json_begin(&json, '{');
-	json_put_text(&json, "time", fields);
-	json_put_u64(&json, "time_ns", record->time);
-	json_put_u64(&json, "pid", record->pid);
+	json_put(&json, json_text("time", fields), json_u64("time_ns", record->time), json_u64("pid", record->pid));
 	if (record->uid_known)
-		json_put_u64(&json, "uid", record->uid);
+		json_put(&json, json_u64("uid", record->uid));
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		if (texts[i].piece.length == 0)
 			continue;
@@ -138,7 +136,7 @@ static void record_print_json(struct record_view *view, const struct taken_recor
 		record_to_json(description, record->payload.at, record->payload.length, &text);
 	if (description && !text.cut) {
 		json_put_key(&json, "fields");
-		json_raw(&json, fields);
+		json_raw(&json, "%s", fields);
 	} else {
 		json_put_hex(&json, "payload", record->payload.at, record->payload.length);
 	}
@@ -173,14 +171,13 @@ static struct piece row_piece(struct cursor row, const char *key, enum row_type 
 	return (struct piece){ field.value, field.length };
 }
 
-int record_view_rows(struct record_view *view, struct cursor body)
+int record_view_take(struct record_view *view, struct control *control)
 {
-	struct cursor rows, row;
-	uint16_t count;
+	int r = control_next_packet(control);
+	bool any = false;
+	struct cursor row;
 
-	if (decode_rows(body, &count, &rows) != 0)
-		return -EBADMSG;
-	while (!record_view_done(view) && rows_next(&rows, &row)) {
+	for (; r == 0 && !record_view_done(view) && rows_next(&control->rows, &row); any = true) {
 		struct row_field missed;
 		struct taken_record record = {
 			.time = row_get_u64(row, "time"),
@@ -204,5 +201,7 @@ int record_view_rows(struct record_view *view, struct cursor body)
 			record_view_put(view, &record);
 		}
 	}
-	return count > 0 ? output_flush(view->output) : 0;
+	if (any && view->output_error == 0)
+		view->output_error = output_flush(view->output);
+	return r;
 }

@@ -3,6 +3,7 @@
 
 /* Records, as tail, run and doctor show them. */
 
+#include "client/userevctl/control.h"
 #include "client/userevctl/output.h"
 #include "protocol/event/description.h"
 
@@ -32,6 +33,7 @@ struct record_view {
 	uint64_t records;
 	uint64_t missed;
 	uint64_t most;			 /* ends after so many; 0: never */
+	int output_error;		 /* a negative errno */
 	struct description *description; /* the last one that was parsed */
 	char *canonical;		 /* … and its text */
 };
@@ -39,6 +41,6 @@ void record_view_deinit(struct record_view *);
 void record_view_put(struct record_view *, const struct taken_record *);
 /* So many records were overwritten before they were read. */
 void record_view_missed(struct record_view *, uint64_t missed);
-/* Prints all rows of a ROWS packet, and flushes. 0 or a negative errno. */
-int record_view_rows(struct record_view *, struct cursor body);
+/* Receives a packet, prints its records, and flushes: 0 or the errno of control_next_packet(). */
+int record_view_take(struct record_view *, struct control *);
 bool record_view_done(const struct record_view *);

@@ -110,7 +110,7 @@ static int session_open(struct session *session)
 	return r < 0 ? r : buffers_open(session->instance, tracing->fd, &session->buffers);
 }
 
-int session_begin(struct tracing *tracing, char *const *patterns, int n, uint16_t flags)
+int session_begin(struct tracing *tracing, uint16_t flags)
 {
 	struct session *session;
 	int r;
@@ -128,13 +128,11 @@ int session_begin(struct tracing *tracing, char *const *patterns, int n, uint16_
 	}
 	session = tracing->session = must(calloc(1, sizeof(*session)));
 	session->tracing = tracing;
-	session->patterns = patterns;
-	session->n_patterns = n;
 	r = session_open(session);
 	if (r < 0)
 		return tracefs_explain("make an instance in tracefs", r);
 	r = look_and_set_due(session, NULL);
-	if (r == EXIT_DONE && n == 0 && !session->events)
+	if (r == EXIT_DONE && tracing->n_patterns == 0 && !session->events)
 		tail_note_none_is_on();
 	return r;
 }

@@ -32,7 +32,7 @@ static void note_still_on(const struct tracing *tracing, const struct event *eve
 }
 
 /* When this returns EXIT_DONE, no record of the events comes any more. */
-static int wait_until_off(struct tracing *tracing, char *const *patterns, int n, uint64_t timeout_ms)
+static int wait_until_off(struct tracing *tracing, uint64_t timeout_ms)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
 
@@ -42,7 +42,7 @@ static int wait_until_off(struct tracing *tracing, char *const *patterns, int n,
 
 		if (r != EXIT_DONE)
 			return r;
-		while ((event = tracing_next(tracing, patterns, n, event)) && !event->on)
+		while ((event = tracing_next(tracing, event)) && !event->on)
 			;
 		if (!event)
 			return tracing_settle(tracing);
@@ -60,7 +60,6 @@ static int switch_events(struct ctl *ctl, bool on)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	struct switching switching = { 0 };
-	struct json json = { 0 };
 	uint64_t events = 0;
 	int r;
 
@@ -72,22 +71,17 @@ static int switch_events(struct ctl *ctl, bool on)
 	/* Nothing is switched unless every name is known. */
 	r = tracing_look(tracing);
 	if (r == EXIT_DONE)
-		r = names_check(tracing, ctl->argv, ctl->argc, false);
+		r = names_check(tracing, false);
 	if (r == EXIT_DONE)
-		r = tracing_turn(tracing, ctl->argv, ctl->argc, on, &events);
+		r = tracing_turn(tracing, on, &events);
 	if (r == EXIT_DONE && switching.wait)
-		r = wait_until_off(tracing, ctl->argv, ctl->argc, switching.timeout * 1000);
+		r = wait_until_off(tracing, switching.timeout * 1000);
 	if (r != EXIT_DONE)
 		return r;
-	if (ctl->output.json) {
-		json.file = ctl->output.file;
-		json_begin(&json, '{');
-		json_put_u64(&json, "events", events);
-		json_put_bool(&json, "on", on);
-		json_end_line(&json, '}');
-	} else {
+	if (ctl->output.json)
+		json_print(ctl->output.file, json_u64("events", events), json_bool("on", on));
+	else
 		fprintf(ctl->output.file, "%s %s.\n", plural(events, "event is", "events are").text, on ? "on" : "off");
-	}
 	return ctl_finish(ctl);
 }
 
@@ -101,39 +95,24 @@ static int disable_run(struct ctl *ctl)
 	return switch_events(ctl, false);
 }
 
-#define FOREIGN_OPTION                                                                                                 \
-	OPTION("foreign", NULL, "also events made without the daemon, by full name", option_flag,                      \
-	       .offset = offsetof(struct switching, foreign))
+#define FOREIGN_ROW FLAG_ROW("foreign", struct switching, foreign, "also events made without the daemon, by full name")
 
-static const struct ctl_option enable_options[] = { FOREIGN_OPTION, { 0 } };
+static const struct option_row enable_options[] = { FOREIGN_ROW, { 0 } };
 
-static const struct ctl_option disable_options[] = {
-	OPTION("wait", NULL, "return when no record of them comes any more", option_flag,
-	       .offset = offsetof(struct switching, wait)),
-	OPTION("timeout", "SECONDS", "how long to wait for other tracers", option_number,
-	       .offset = offsetof(struct switching, timeout), .least = 1, .most = UINT32_MAX),
-	FOREIGN_OPTION,
+static const struct option_row disable_options[] = {
+	FLAG_ROW("wait", struct switching, wait, "return when no record of them comes any more"),
+	NUMBER_ROW("timeout", "SECONDS", struct switching, timeout, 1, UINT32_MAX,
+		   "how long to wait for other tracers"),
+	FOREIGN_ROW,
 	{ 0 },
 };
 
-const struct command command_enable = {
-	.name = "enable",
-	.arguments = "EVENT...",
-	.summary = "switch events on, until 'disable'",
-	.help = "Switches events on: programs write their records from now on. EVENT is a name\n"
-		"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
-		"event.",
-	.options = enable_options,
-	.run = enable_run,
-};
+COMMAND(enable, "EVENT...", "switch events on, until 'disable'", enable_options,
+	"Switches events on: programs write their records from now on. EVENT is a name\n"
+	"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
+	"event.");
 
-const struct command command_disable = {
-	.name = "disable",
-	.arguments = "EVENT...",
-	.summary = "switch events off again",
-	.help = "Switches events off again. An event that a 'userevctl tail' or another tracer\n"
-		"uses stays on until that ends. --wait waits for it, and for records that are\n"
-		"being written at this moment: afterwards no record of the events comes any more.",
-	.options = disable_options,
-	.run = disable_run,
-};
+COMMAND(disable, "EVENT...", "switch events off again", disable_options,
+	"Switches events off again. An event that a 'userevctl tail' or another tracer\n"
+	"uses stays on until that ends. --wait waits for it, and for records that are\n"
+	"being written at this moment: afterwards no record of the events comes any more.");

@@ -14,6 +14,7 @@ struct tail {
 	bool no_follow;
 	bool wait;
 	bool foreign;
+	bool full;
 	uint64_t timeout;  /* s; 0: none */
 	uint64_t deadline; /* ns on the monotonic clock; UINT64_MAX: none */
 };
@@ -41,12 +42,11 @@ static int tail_check_names(const struct tail *tail)
 	const struct ctl *ctl = tail->ctl;
 	int r = ctl->argc > 0 ? tracing_look(tail->tracing) : EXIT_DONE;
 
-	return r == EXIT_DONE ? names_check(tail->tracing, ctl->argv, ctl->argc, true) : r;
+	return r == EXIT_DONE ? names_check(tail->tracing, true) : r;
 }
 
 static int tail_run_with(struct tail *tail)
 {
-	const struct ctl *ctl = tail->ctl;
 	int flags = (tail->past ? TAIL_PAST : 0) | (tail->no_follow ? TAIL_NO_FOLLOW : 0);
 	struct tracing *tracing;
 	int r;
@@ -60,7 +60,7 @@ static int tail_run_with(struct tail *tail)
 	if (!tail->past && !tail->wait)
 		r = tail_check_names(tail);
 	if (r == EXIT_DONE)
-		r = tail_begin(tracing, ctl->argv, ctl->argc, (uint16_t)flags);
+		r = tail_begin(tracing, (uint16_t)flags);
 	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail->view) && wait_for_records(tail))
 		r = tail_read(tracing, &tail->view);
 	if (r == EXIT_DONE && tail->no_follow && tail->view.records == 0)
@@ -74,6 +74,7 @@ static int tail_run(struct ctl *ctl)
 	int r, signal_number;
 
 	options_read(ctl, &session, 0, INT32_MAX);
+	ctl->output.full = session.full;
 	session.deadline = session.timeout > 0 ? ctl_now_ns() + session.timeout * NS_PER_S : UINT64_MAX;
 	r = tail_run_with(&session);
 	record_view_deinit(&session.view);
@@ -84,31 +85,19 @@ static int tail_run(struct ctl *ctl)
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
-static const struct ctl_option tail_options[] = {
-	OPTION("past", NULL, "first show records that the daemon still keeps", option_flag,
-	       .offset = offsetof(struct tail, past)),
-	OPTION("no-follow", NULL, "end where the present begins", option_flag,
-	       .offset = offsetof(struct tail, no_follow)),
-	OPTION("count", "N", "end after N records", option_number, .offset = offsetof(struct tail, view.most),
-	       .least = 1, .most = UINT64_MAX),
-	OPTION("timeout", "SECONDS", "end after this time", option_number, .offset = offsetof(struct tail, timeout),
-	       .least = 1, .most = UINT32_MAX),
-	OPTION("wait", NULL, "for events that no program holds yet", option_flag,
-	       .offset = offsetof(struct tail, wait)),
-	OPTION("foreign", NULL, "also events made without the daemon", option_flag,
-	       .offset = offsetof(struct tail, foreign)),
-	OPTION_FULL("do not shorten tenants on a terminal"),
+static const struct option_row tail_options[] = {
+	FLAG_ROW("past", struct tail, past, "first show records that the daemon still keeps"),
+	FLAG_ROW("no-follow", struct tail, no_follow, "end where the present begins"),
+	NUMBER_ROW("count", "N", struct tail, view.most, 1, UINT64_MAX, "end after N records"),
+	NUMBER_ROW("timeout", "SECONDS", struct tail, timeout, 1, UINT32_MAX, "end after this time"),
+	FLAG_ROW("wait", struct tail, wait, "for events that no program holds yet"),
+	FLAG_ROW("foreign", struct tail, foreign, "also events made without the daemon"),
+	FLAG_ROW("full", struct tail, full, "do not shorten tenants on a terminal"),
 	{ 0 },
 };
 
-const struct command command_tail = {
-	.name = "tail",
-	.arguments = "[EVENT...]",
-	.summary = "show records as they come",
-	.help = "Shows records as they come: time, program and pid, tenant, event, fields. The\n"
-		"named events (patterns too) are on while this runs, those that are registered\n"
-		"later included. Without a name, all events that are on anyway are shown.\n"
-		"In a pipe one tab stands between two columns.",
-	.options = tail_options,
-	.run = tail_run,
-};
+COMMAND(tail, "[EVENT...]", "show records as they come", tail_options,
+	"Shows records as they come: time, program and pid, tenant, event, fields. The\n"
+	"named events (patterns too) are on while this runs, those that are registered\n"
+	"later included. Without a name, all events that are on anyway are shown.\n"
+	"In a pipe one tab stands between two columns.");

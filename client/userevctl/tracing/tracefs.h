@@ -37,11 +37,6 @@ pid_t text_instance_pid(const char *name);
 /* tracing.c: as tracing_look(), from this text of user_events_status or without one; 0 or the error of asking the daemon. */
 int tracing_read(const struct tracing *, char *status, struct catalogue *ret);
 
-/* embedded.c: an enum exit_code. */
-int embedded_turn(struct tracing *, char *const *patterns, int n, bool on, uint64_t *ret_events);
-int embedded_tail_begin(struct tracing *, char *const *patterns, int n, uint16_t flags);
-int embedded_tail_read(struct tracing *, struct record_view *);
-
 /* tracefs.c */
 
 /* Finds tracefs, or mounts it: an enum exit_code; EXIT_NO_DAEMON without a message if there is neither a daemon nor user_events. */
@@ -82,14 +77,13 @@ bool buffers_waiting(const struct buffers *);
 /* writer.c: the process that wrote a record, by the pid in it. */
 struct writer {
 	char comm[64];
-	const char *tenant; /* NULL: not known */
+	char *tenant; /* NULL: not known */
 	uint64_t uid;
 	bool uid_known;
 };
 struct writers {
 	struct process *processes;
-	struct place *places; /* tenants, and cgroups without a tenant */
-	uint64_t answer;      /* the number of the daemon's last answer; 0: there was none */
+	uint64_t answer; /* the number of the daemon's last answer; 0: there was none */
 };
 void writers_deinit(struct writers *);
 /* Learns the holders in one answer of the daemon. */
@@ -110,8 +104,6 @@ struct session_event {
 enum { RECORD_TYPES_MAX = 65536 };
 struct session {
 	struct tracing *tracing;
-	char *const *patterns;
-	int n_patterns;
 	struct tracefs_instance *instance;
 	struct buffers *buffers;
 	struct writers writers;
@@ -130,8 +122,8 @@ struct session {
 /* The signal that ends the tail; 0: none. It interrupts poll() and write(); before these, the tail ends when it is due. */
 extern volatile sig_atomic_t session_stopped;
 
-int session_begin(struct tracing *, char *const *patterns, int n, uint16_t flags); /* an enum exit_code */
-int session_read(struct tracing *, struct record_view *);			   /* … */
+int session_begin(struct tracing *, uint16_t flags);	  /* an enum exit_code */
+int session_read(struct tracing *, struct record_view *); /* … */
 struct session *session_free(struct session *);
 /* Prints the records that there are: 0 or a negative errno. */
 int session_drain(struct session *, struct record_view *);

@@ -8,25 +8,22 @@
 
 int tracing_open(struct ctl *ctl, enum tracing_use use, struct tracing **ret)
 {
-	_cleanup_(control_freep) struct control *control = NULL;
 	_cleanup_(tracing_freep) struct tracing *tracing = must(calloc(1, sizeof(*tracing)));
-	struct cursor row = { 0 };
 	int r, exit_code = EXIT_DONE;
 
 	tracing->ctl = ctl;
+	tracing->patterns = ctl->argv;
+	tracing->n_patterns = ctl->argc;
 	tracing->fd = -1;
-	r = control_open(ctl->control_socket, &control);
-	if (r == 0)
-		r = control_ask_row(control, KIND_STATUS, &row);
+	r = control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &tracing->status);
 	tracing->no_daemon = control_nobody(r);
-	if (r <= 0 && (!tracing->no_daemon || use == TRACING_LOOK_AT_DAEMON))
-		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG, control);
-	tracing->status = row_copy(row);
-	tracing->kernel = !streq(row_string(row, "backend").text, backend_name(BACKEND_EMBEDDED));
+	if (r < 0 && (!tracing->no_daemon || use == TRACING_LOOK_AT_DAEMON))
+		return control_explain(ctl->control_socket, r);
+	tracing->kernel = !streq(row_string(tracing->status, "backend").text, backend_name(BACKEND_EMBEDDED));
 	if (tracing->kernel)
 		exit_code = tracefs_open(tracing, use);
 	if (tracing->no_daemon && exit_code == EXIT_NO_DAEMON)
-		return control_explain(ctl->control_socket, r, NULL);
+		return control_explain(ctl->control_socket, r);
 	if (tracing->no_daemon && exit_code == EXIT_DONE)
 		ctl_note("userevctl: no daemon runs at %s, so every event here is foreign.", ctl->control_socket);
 	if (exit_code == EXIT_DONE)
@@ -56,20 +53,20 @@ bool tracing_matches(const struct tracing *tracing, const char *pattern, const s
 	       name_matches(pattern, event->shown, strlen(event->shown));
 }
 
-bool tracing_matches_any(const struct tracing *tracing, char *const *patterns, int n, const struct event *event)
+bool tracing_matches_any(const struct tracing *tracing, const struct event *event)
 {
-	for (int i = 0; i < n; i++)
-		if (tracing_matches(tracing, patterns[i], event))
+	for (int i = 0; i < tracing->n_patterns; i++)
+		if (tracing_matches(tracing, tracing->patterns[i], event))
 			return true;
-	return n == 0;
+	return tracing->n_patterns == 0;
 }
 
-const struct event *tracing_next(const struct tracing *tracing, char *const *patterns, int n, const struct event *event)
+const struct event *tracing_next(const struct tracing *tracing, const struct event *event)
 {
 	const struct catalogue *all = &tracing->events;
 
 	for (size_t i = event ? (size_t)(event - all->events) + 1 : 0; i < all->n; i++)
-		if (tracing_matches_any(tracing, patterns, n, &all->events[i]))
+		if (tracing_matches_any(tracing, &all->events[i]))
 			return &all->events[i];
 	return NULL;
 }
@@ -87,26 +84,16 @@ static bool look_at_multi(void *data _unused_, const char *shown, char *ret_fiel
 int tracing_read(const struct tracing *tracing, char *status, struct catalogue *ret)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row = { 0 };
-	int r = 0;
+	struct cursor row;
+	int r = tracing->no_daemon ? 0 : control_open(tracing->ctl->control_socket, &control);
 
-	if (!tracing->no_daemon)
-		r = control_open(tracing->ctl->control_socket, &control);
 	if (r == 0 && control)
 		r = control_ask(control, KIND_EVENTS);
-	while (r == 0 && control && (r = control_next_row(control, &row)) > 0) {
+	while (r >= 0 && control && (r = control_next_row(control, &row)) > 0)
 		catalogue_add_row(ret, row);
-		r = 0;
-	}
-	if (r == -EREMOTEIO)
-		control_explain(tracing->ctl->control_socket, r, control);
-	if (r < 0)
-		return r;
-	if (status)
-		catalogue_add_status(ret, status);
-	if (tracing->kernel)
-		catalogue_merge(ret, look_at_multi, NULL);
-	return 0;
+	if (r == 0 && tracing->kernel)
+		catalogue_merge(ret, status, look_at_multi, NULL);
+	return r;
 }
 
 int tracing_look(struct tracing *tracing)
@@ -121,35 +108,78 @@ int tracing_look(struct tracing *tracing)
 			return tracefs_explain("read user_events_status", errno ? -errno : -EIO);
 	}
 	r = tracing_read(tracing, status, &tracing->events);
-	return r < 0 ? control_explain(tracing->ctl->control_socket, r, NULL) : EXIT_DONE;
+	return r < 0 ? control_explain(tracing->ctl->control_socket, r) : EXIT_DONE;
 }
 
-int tracing_turn(struct tracing *tracing, char *const *patterns, int n, bool on, uint64_t *ret_events)
+/* With the embedded backend: the daemon is the tracer. */
+static int ask_about_patterns(const struct tracing *tracing, uint16_t kind, uint16_t flags, struct control **ret)
 {
+	int r = control_open(tracing->ctl->control_socket, ret);
+
+	return r < 0 ? r
+		     : control_ask_strings(*ret, kind, flags, (const char *const *)tracing->patterns,
+					   (size_t)tracing->n_patterns);
+}
+
+int tracing_turn(struct tracing *tracing, bool on, uint64_t *ret_events)
+{
+	_cleanup_(control_freep) struct control *control = NULL;
+	struct cursor row = { 0 };
 	int r = 0;
 
-	if (!tracing->kernel)
-		return embedded_turn(tracing, patterns, n, on, ret_events);
 	*ret_events = 0;
-	for (const struct event *event = NULL; (event = tracing_next(tracing, patterns, n, event));) {
-		if (!event->system)
-			continue;
-		r = tracefs_turn(NULL, event, on);
+	for (const struct event *event = NULL; tracing->kernel && (event = tracing_next(tracing, event));) {
+		r = event->system ? tracefs_turn(NULL, event, on) : 0;
 		if (r < 0)
 			return tracefs_explain(on ? "switch events on" : "switch events off", r);
 		*ret_events += r > 0;
 	}
+	if (tracing->kernel)
+		return EXIT_DONE;
+	r = ask_about_patterns(tracing, KIND_TRACE, on ? TRACE_ON : 0, &control);
+	if (r == 0)
+		r = control_next_row(control, &row);
+	if (r <= 0)
+		return control_explain(tracing->ctl->control_socket, r < 0 ? r : -EBADMSG);
+	*ret_events = row_get_u64(row, "events");
 	return EXIT_DONE;
 }
 
-int tail_begin(struct tracing *tracing, char *const *patterns, int n, uint16_t flags)
+int tail_begin(struct tracing *tracing, uint16_t flags)
 {
-	return (tracing->kernel ? session_begin : embedded_tail_begin)(tracing, patterns, n, flags);
+	bool any_on = tracing->n_patterns > 0 || flags & TAIL_NO_FOLLOW;
+	int r;
+
+	if (tracing->kernel)
+		return session_begin(tracing, flags);
+	r = any_on ? EXIT_DONE : tracing_look(tracing);
+	if (r != EXIT_DONE)
+		return r;
+	for (size_t i = 0; i < tracing->events.n; i++)
+		any_on |= tracing->events.events[i].on;
+	if (!any_on)
+		tail_note_none_is_on();
+	r = ask_about_patterns(tracing, KIND_TAIL, flags, &tracing->control);
+	if (r < 0)
+		return control_explain(tracing->ctl->control_socket, r);
+	tracing->fd = tracing->control->fd;
+	tracing->control->timeout = 0;
+	return EXIT_DONE;
 }
 
 int tail_read(struct tracing *tracing, struct record_view *view)
 {
-	return (tracing->kernel ? session_read : embedded_tail_read)(tracing, view);
+	int r;
+
+	if (tracing->kernel)
+		return session_read(tracing, view);
+	r = record_view_take(view, tracing->control);
+	if (r == -ETIMEDOUT)
+		return EXIT_DONE;
+	if (r < 0)
+		return control_explain(tracing->ctl->control_socket, r);
+	tracing->over = !tracing->control->more;
+	return view->output_error < 0 ? ctl_output_failed(view->output_error) : EXIT_DONE;
 }
 
 void tail_note_none_is_on(void)

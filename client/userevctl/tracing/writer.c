@@ -23,24 +23,20 @@ struct process {
 	UT_hash_handle by_pid;
 };
 
-struct place {
-	bool is_tenant;
-	UT_hash_handle by_path;
-	char path[];
-};
+static void set_tenant(struct process *process, const char *tenant, size_t length)
+{
+	free(process->writer.tenant);
+	process->writer.tenant = must(strndup(tenant, length));
+}
 
 void writers_deinit(struct writers *writers)
 {
 	struct process *process, *next;
-	struct place *place, *after;
 
 	HASH_ITER(by_pid, writers->processes, process, next) {
 		HASH_DELETE(by_pid, writers->processes, process);
+		free(process->writer.tenant);
 		free(process);
-	}
-	HASH_ITER(by_path, writers->places, place, after) {
-		HASH_DELETE(by_path, writers->places, place);
-		free(place);
 	}
 }
 
@@ -57,21 +53,6 @@ static struct process *writers_get(struct writers *writers, uint64_t pid)
 	return must(table_added() ? process : NULL);
 }
 
-static const char *writers_keep_path(struct writers *writers, const char *path, size_t length, bool is_tenant)
-{
-	struct place *place;
-
-	HASH_FIND(by_path, writers->places, path, length, place);
-	if (!place) {
-		place = must(calloc(1, sizeof(*place) + length + 1));
-		memcpy(place->path, path, length);
-		HASH_ADD_KEYPTR(by_path, writers->places, place->path, length, place);
-		must(table_added() ? place : NULL);
-	}
-	place->is_tenant |= is_tenant;
-	return place->path;
-}
-
 static void learn_holder(struct writers *writers, struct cursor row)
 {
 	struct process *process = writers_get(writers, row_get_u64(row, "pid"));
@@ -82,7 +63,7 @@ static void learn_holder(struct writers *writers, struct cursor row)
 	if (process->answer == writers->answer || !row_find(row, "tenant", &tenant))
 		return;
 	process->answer = writers->answer;
-	writer->tenant = writers_keep_path(writers, (const char *)tenant.value, tenant.length, true);
+	set_tenant(process, (const char *)tenant.value, tenant.length);
 	writer->uid = row_get_u64(row, "uid");
 	writer->uid_known = true;
 	if (process->looked == 0)
@@ -101,22 +82,26 @@ void writers_learn(struct writers *writers, const struct catalogue *catalogue)
 }
 
 /* The innermost known tenant that contains the cgroup of the process; if there is none, the cgroup itself. */
-static const char *read_tenant(struct writers *writers, pid_t pid)
+static void read_tenant(const struct writers *writers, struct process *process, pid_t pid)
 {
 	const struct cgroups cgroups = { 0 };
-	const struct place *best = NULL;
 	char cgroup[PATH_MAX];
+	size_t best = 0;
 
 	if (cgroup_of_process(&cgroups, pid, cgroup, sizeof(cgroup)) < 0)
-		return NULL;
-	for (const struct place *place = writers->places; place; place = place->by_path.next) {
-		size_t length = strlen(place->path);
+		return;
+	for (const struct process *other = writers->processes; other; other = other->by_pid.next) {
+		const char *tenant = other->answer > 0 ? other->writer.tenant : "";
+		size_t length = strlen(tenant);
 
-		if (place->is_tenant && (!best || length > strlen(best->path)) &&
-		    strncmp(cgroup, place->path, length) == 0 && (cgroup[length] == '/' || cgroup[length] == '\0'))
-			best = place;
+		if (length > best && strncmp(cgroup, tenant, length) == 0 &&
+		    (cgroup[length] == '/' || cgroup[length] == '\0'))
+			best = length;
 	}
-	return best ? best->path : writers_keep_path(writers, cgroup, strlen(cgroup), false);
+	/* Then no tenant that other processes could be in. */
+	if (best == 0)
+		process->answer = 0;
+	set_tenant(process, cgroup, best > 0 ? best : strlen(cgroup));
 }
 
 /* From /proc; false: the process has ended. */
@@ -136,10 +121,10 @@ static bool read_process(struct session *session, struct process *thread)
 	/* An older answer may be about another process of the same pid. */
 	if (process->answer == 0 || process->answer != writers->answer)
 		session_ask_daemon(session);
-	if (process->answer > 0 && process->answer == writers->answer)
-		writer->tenant = process->writer.tenant;
-	else
-		writer->tenant = read_tenant(writers, status.process);
+	if (process->answer == 0 || process->answer != writers->answer)
+		read_tenant(writers, thread, status.process);
+	else if (process != thread)
+		set_tenant(thread, process->writer.tenant, strlen(process->writer.tenant));
 	return true;
 }
 

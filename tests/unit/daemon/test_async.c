@@ -460,7 +460,8 @@ TEST(daemon_with_calls_under_way_ends_well)
 TEST(connection_without_memory_leaves_nothing)
 {
 	WORLD(world, 10, 10);
-	struct peer peer = { .pid = 1, .comm = "program" };
+	struct cgroup cgroup = { .path = (char[]){ "/world" } };
+	const struct peer peer = { .pid = 1, .comm = "program", .cgroup = &cgroup };
 	struct tenant *tenant;
 	int r = -ENOMEM;
 	long n;

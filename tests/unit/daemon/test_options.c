@@ -241,3 +241,11 @@ TEST(version_is_one_line)
 	ck_assert_int_eq(parse_two("--version", NULL, &options), OPTIONS_EXIT);
 	ck_assert_str_eq(output, "userevd " VERSION "\n");
 }
+
+TEST(sentence_is_about_the_wrong_option_alone)
+{
+	struct options options;
+
+	ck_assert_int_eq(parse_two("--backend=embedded", "--guard=on", &options), OPTIONS_WRONG);
+	ck_assert_str_eq(output, "userevd: --guard=on: give require, prefer or off\nuserevd: see userevd --help\n");
+}

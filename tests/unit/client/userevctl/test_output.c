@@ -46,9 +46,9 @@ static const char *text_of(struct printed *printed)
 #define S(literal) (literal), (sizeof(literal) - 1)
 
 static const struct column columns[] = {
-	{ "EVENT", COLUMN_PATH },
-	{ "RECORDS", COLUMN_NUMBER },
-	{ "FIELDS", COLUMN_LONG },
+	{ "EVENT", COLUMN_PATH, 0 },
+	{ "RECORDS", COLUMN_NUMBER, 0 },
+	{ "FIELDS", COLUMN_LONG, 0 },
 };
 
 static struct table two_events(void)
@@ -75,58 +75,60 @@ static void expect_table(const struct table *table, struct output output, const 
 
 TEST(a_table_is_printed_for_its_width)
 {
-	static const unsigned ranks[] = { 0, 2, 1 };
+	static const struct column ranked[] = { { "EVENT", COLUMN_PATH, 0 },
+						{ "RECORDS", COLUMN_NUMBER, 2 },
+						{ "FIELDS", COLUMN_LONG, 1 } };
 	static const struct {
 		struct output output;
-		const unsigned *ranks;
+		bool ranked;
 		const char *expected;
 	} cases[] = {
 		/* A pipe gets tabs, and nothing is shortened. */
 		{ { 0 },
-		  NULL,
+		  false,
 		  "short\t7\tu32 a\n"
 		  "a_much_longer_name\t12345678\tu64 first; u64 second; __rel_loc char[] third\n" },
 		{ { .terminal = true, .width = 80 },
-		  NULL,
+		  false,
 		  "EVENT                RECORDS  FIELDS\n"
 		  "short                      7  u32 a\n"
 		  "a_much_longer_name  12345678  u64 first; u64 second; __rel_loc char[] third\n" },
 		/* Texts are shortened, not numbers. */
 		{ { .terminal = true, .width = 40 },
-		  NULL,
+		  false,
 		  "EVENT            RECORDS  FIELDS\n"
 		  "short                  7  u32 a\n"
 		  "a_muc...r_name  12345678  u64 first; ...\n" },
 		{ { .terminal = true, .width = 5 },
-		  NULL,
+		  false,
 		  "EVENT          RECORDS  FIELDS\n"
 		  "short                7  u32 a\n"
 		  "a_mu..._name  12345678  u64 first...\n" },
 		{ { .terminal = true, .width = 20, .full = true },
-		  NULL,
+		  false,
 		  "EVENT                RECORDS  FIELDS\n"
 		  "short                      7  u32 a\n"
 		  "a_much_longer_name  12345678  u64 first; u64 second; __rel_loc char[] third\n" },
 		/* The columns of the highest ranks are left out. */
 		{ { .terminal = true, .width = 50 },
-		  ranks,
+		  true,
 		  "EVENT                RECORDS  FIELDS\n"
 		  "short                      7  u32 a\n"
 		  "a_much_longer_name  12345678  u64 first; u64 se...\n" },
 		{ { .terminal = true, .width = 45 },
-		  ranks,
+		  true,
 		  "EVENT               FIELDS\n"
 		  "short               u32 a\n"
 		  "a_much_longer_name  u64 first; u64 second;...\n" },
 		/* The column that the rows are sorted by is green. */
 		{ { .terminal = true, .width = 15, .colour = true },
-		  ranks,
+		  true,
 		  "\033[32mEVENT\033[0m\n"
 		  "\033[36mshort\033[0m\n"
 		  "\033[36ma_much...r_name\033[0m\n" },
 		/* Colours do not move columns. */
 		{ { .terminal = true, .width = 80, .colour = true },
-		  NULL,
+		  false,
 		  "\033[1mEVENT\033[0m                \033[1mRECORDS\033[0m  \033[1mFIELDS\033[0m\n"
 		  "\033[36mshort\033[0m                      7  u32 a\n"
 		  "\033[36ma_much_longer_name\033[0m  \033[1;31m12345678\033[0m  "
@@ -136,15 +138,16 @@ TEST(a_table_is_printed_for_its_width)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_(table_deinit) struct table table = two_events();
 
-		table.ranks = cases[i].ranks;
-		table.sorted_by = cases[i].ranks ? 0 : SIZE_MAX;
+		if (cases[i].ranked)
+			table.columns = ranked;
+		table.sorted_by = cases[i].ranked ? 0 : SIZE_MAX;
 		expect_table(&table, cases[i].output, cases[i].expected);
 	}
 }
 
 TEST(cells_are_safe_and_an_empty_one_is_a_dash)
 {
-	static const struct column two[] = { { "A", COLUMN_TEXT }, { "B", COLUMN_TEXT } };
+	static const struct column two[] = { { "A", COLUMN_TEXT, 0 }, { "B", COLUMN_TEXT, 0 } };
 	_cleanup_(table_deinit) struct table table = table_make(two, 2);
 
 	table_put(&table, STYLE_PLAIN, "");
@@ -183,13 +186,12 @@ TEST(a_terminal_has_colours_unless_disabled)
 {
 	static const struct {
 		const char *no_color, *terminal;
-		enum colour_when when;
+		const char *when;
 		bool expected;
 	} cases[] = {
-		{ NULL, "xterm", COLOUR_AUTO, true }, { "1", "xterm", COLOUR_AUTO, false },
-		{ "", "xterm", COLOUR_AUTO, true },   { NULL, "dumb", COLOUR_AUTO, false },
-		{ NULL, NULL, COLOUR_AUTO, false },   { NULL, "", COLOUR_AUTO, false },
-		{ "1", "dumb", COLOUR_ALWAYS, true }, { NULL, "xterm", COLOUR_NEVER, false },
+		{ NULL, "xterm", NULL, true },	 { "1", "xterm", "auto", false },   { "", "xterm", NULL, true },
+		{ NULL, "dumb", "auto", false }, { NULL, NULL, "auto", false },	    { NULL, "", "auto", false },
+		{ "1", "dumb", "always", true }, { NULL, "xterm", "never", false },
 	};
 	struct output output;
 	FILE *terminal;
@@ -221,13 +223,13 @@ TEST(a_pipe_has_columns_and_colours_only_on_request)
 	ck_assert(!output.terminal);
 	ck_assert(!output.colour);
 	output_styled(&output, STYLE_BAD, "%d", 1);
-	output.when = COLOUR_ALWAYS;
+	output.when = "always";
 	output_open(&output, file);
 	ck_assert(!output.terminal);
 	output_styled(&output, STYLE_BAD, "%d", 2);
 	output_styled(&output, STYLE_PLAIN, "%d", 3);
 	ck_assert_str_eq(text_of(&printed), "1\033[1;31m2\033[0m3");
-	output.when = COLOUR_AUTO;
+	output.when = NULL;
 	output.columns = 60;
 	output_open(&output, file);
 	ck_assert(output.terminal);

@@ -107,11 +107,6 @@ static void look_at_delayed(const struct world *world)
 			ev_invoke(world->daemon->loop, &tenant->w_delayed, EV_TIMER);
 }
 
-static void look_at_hangups(const struct world *world)
-{
-	ev_invoke(world->daemon->loop, &world->daemon->connections.w_hangups, EV_READ);
-}
-
 TEST(tenant_over_its_rate_delays_new_requests_alone)
 {
 	struct client_task task = { .resume = go_on };
@@ -151,7 +146,7 @@ TEST(client_that_hangs_up_while_delayed_is_closed)
 	ADD(&c[0]);
 	expect_turns(world, NULL, 0);
 	c[0].socket = fd_close(c[0].socket);
-	look_at_hangups(world);
+	ev_invoke(world->daemon->loop, &world->daemon->connections.w_in_flight, EV_READ);
 	ck_assert_int_eq(c[0].client->life, LIFE_CLOSING);
 	ck_assert_int_eq(tenant_of(&c[1])->turn, TURN_NONE);
 	set_rate(&c[1], UINT32_MAX);
@@ -181,8 +176,7 @@ TEST(hangups_of_many_delayed_clients_are_noticed)
 	ck_assert_uint_eq(tenant->throttled, MANY);
 	for (unsigned i = 1; i < MANY; i++)
 		ends[i].socket = fd_close(ends[i].socket);
-	look_at_hangups(world);
-	look_at_hangups(world);
+	ev_invoke(world->daemon->loop, &world->daemon->connections.w_in_flight, EV_READ);
 	for (unsigned i = 1; i < MANY; i++)
 		ck_assert_int_eq(ends[i].client->life, i == DELAYED_MAX - 1 ? LIFE_OPEN : LIFE_CLOSING);
 	ck_assert_int_eq(tenant->turn, TURN_NONE);

@@ -77,7 +77,7 @@ static const char *answer(const struct policy *policy, const char *verb, const c
 	if (streq(verb, "resolve"))
 		show(key, rules.value[key], &text);
 	else if (streq(verb, "limit"))
-		show(key, policy_tenant_limit(policy, &rules, key), &text);
+		show(key, policy_tenant_limit(&rules, key), &text);
 	else if (streq(verb, "daemon"))
 		show(key, policy_daemon(policy, key), &text);
 	else if (streq(verb, "tenant"))
@@ -241,7 +241,7 @@ TEST(without_files_all_values_are_defaults)
 	_cleanup_(policy_unrefp) struct policy *policy = load();
 
 	ck_assert_uint_eq(problems.n, 0);
-	ck_assert_uint_eq(policy_count_files(policy), 0);
+	ck_assert_uint_eq(policy->n_files, 0);
 	expect_answers("no files", policy,
 		       "lookup /a MaxEvents: nothing\n"
 		       "resolve /a AllowEvents: *\n"
@@ -256,88 +256,44 @@ TEST(section_may_be_continued_anywhere)
 	put("etc/a.conf", "[/a]\nMaxEvents=1\nDenyEvents=a\n[/b]\nMaxEvents=5\n[/a]\nMaxConnections=2\n");
 	put("etc/b.conf", "[/a]\nMaxEvents=3\nDenyEvents=b\n");
 	policy = load();
-	ck_assert_uint_eq(policy_count_sections(policy), 2);
+	ck_assert_uint_eq(policy->sections.n, 2);
 	expect_answers("continued", policy,
 		       "lookup /a MaxEvents: 3@b.conf:2\n"
 		       "lookup /a MaxConnections: 2@a.conf:7\n"
 		       "lookup /a DenyEvents: a b@b.conf:3\n");
 }
 
-TEST(sections_that_match_a_cgroup_are_marked)
-{
-	FILES;
-	POLICY(policy, "[/a/*]\n[/b]\n[/c/**]\n");
-	bool matched[3] = { false };
-
-	ck_assert_uint_eq(policy_count_sections(policy), ARRAY_SIZE(matched));
-	policy_match(policy, "/", matched);
-	policy_match(policy, "/a", matched);
-	policy_match(policy, "/c/d/e", matched);
-	ck_assert(!matched[0] && !matched[1] && matched[2]);
-	policy_match(policy, "/a/b", matched);
-	ck_assert(matched[0] && !matched[1]);
-	ck_assert_str_eq(policy_section_origin(policy, 1)->section, "/b");
-	ck_assert_uint_eq(policy_section_origin(policy, 1)->line, 2);
-}
-
-static bool note_level(void *data, const char *path)
-{
-	struct text *text = data;
-
-	text_printf(text, "%s ", path);
-	return text->length > 60;
-}
-
 static const char *levels(const char *path)
 {
 	static char buffer[256];
 	struct text text = text_make(buffer, sizeof(buffer));
+	struct policy_levels levels = { .from = path };
 
-	policy_walk(path, note_level, &text);
+	while (policy_next_level(&levels))
+		text_printf(&text, "%s ", levels.path);
 	return buffer;
 }
 
-TEST(walk_visits_levels_until_told_to_stop)
+TEST(levels_are_the_root_each_ancestor_and_the_path)
 {
 	ck_assert_str_eq(levels("/"), "/ ");
 	ck_assert_str_eq(levels("/a"), "/ /a ");
 	ck_assert_str_eq(levels("/a/bc/d"), "/ /a /a/bc /a/bc/d ");
-	ck_assert_str_eq(levels("/a234567890/a234567890/a234567890/x/y"),
-			 "/ /a234567890 /a234567890/a234567890 /a234567890/a234567890/a234567890 ");
+	ck_assert_str_eq(levels("pid 12"), "");
+	ck_assert_str_eq(levels(""), "");
 }
 
-static bool count_level(void *data, const char *path _unused_)
+TEST(levels_of_a_deep_path_are_bounded)
 {
-	++*(unsigned *)data;
-	return false;
-}
-
-TEST(walk_of_a_deep_path_is_bounded)
-{
+	struct policy_levels levels = { 0 };
 	char path[4096] = "";
 	unsigned count = 0;
 
 	for (size_t i = 0; i < 2000; i++)
 		memcpy(path + 2 * i, "/a", 3);
-	policy_walk(path, count_level, &count);
+	for (levels.from = path; policy_next_level(&levels);)
+		count++;
 	ck_assert_uint_eq(count, POLICY_LEVELS_MAX + 1);
-}
-
-TEST(reserves_are_listed_by_pattern)
-{
-	FILES;
-	POLICY(policy, "[/s/*]\nReserveEvents=5\n[/a]\nReserveEvents=7\n[/b]\nReserveEvents=0\n[/c]\nMaxEvents=3\n");
-	struct policy_reserve reserve;
-	size_t at = 0;
-
-	ck_assert(policy_next_reserve(policy, &at, &reserve));
-	ck_assert_str_eq(reserve.pattern, "/a");
-	ck_assert_uint_eq(reserve.value->number, 7);
-	ck_assert(policy_next_reserve(policy, &at, &reserve));
-	ck_assert_str_eq(reserve.pattern, "/s/*");
-	ck_assert_uint_eq(reserve.value->number, 5);
-	ck_assert(!policy_next_reserve(policy, &at, &reserve));
-	ck_assert_str_eq(reserve.pattern, "/s/*");
 }
 
 TEST(reserves_beyond_the_capacity_are_an_error)
@@ -389,7 +345,7 @@ TEST(five_hundred_sections_for_ten_thousand_tenants)
 	ck_assert(!out.cut);
 	policy = load_text(text);
 	free(text);
-	ck_assert_uint_eq(policy_count_sections(policy), 500);
+	ck_assert_uint_eq(policy->sections.n, 500);
 	for (unsigned i = 0; i < 10000; i++) {
 		snprintf(path, sizeof(path),
 			 "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod%u.slice/cri-%u",
@@ -413,27 +369,25 @@ static const char *shown(enum policy_key key, const struct policy_value *value)
 TEST(declared_events_are_listed_by_name)
 {
 	FILES;
-	struct policy_event event;
-	size_t at = 0;
+	const struct section *event;
 	POLICY(policy, "[Event two]\n[Event  one]\nFields=u32 x\nPersist=yes\nTenants=/a /b/*\n"
 		       "[/c]\nMaxEvents=1\n[Event two]\nFields=char[8] y\n");
 
 	ck_assert_uint_eq(problems.n, 0);
-	ck_assert_uint_eq(policy_count_events(policy), 2);
-	ck_assert_uint_eq(policy_count_sections(policy), 1);
-	ck_assert(policy_next_event(policy, &at, &event));
-	ck_assert_str_eq(event.name, "one");
-	ck_assert_str_eq(shown(POLICY_FIELDS, event.fields), "u32 x@a.conf:3");
-	ck_assert_str_eq(shown(POLICY_PERSIST, event.persist), "yes@a.conf:4");
-	ck_assert_str_eq(shown(POLICY_TENANTS, event.tenants), "/a /b/*@a.conf:5");
-	ck_assert(policy_next_event(policy, &at, &event));
-	ck_assert_str_eq(event.name, "two");
-	ck_assert_str_eq(shown(POLICY_FIELDS, event.fields), "char[8] y@a.conf:9");
-	ck_assert_str_eq(shown(POLICY_TENANTS, event.tenants), "/**");
-	ck_assert_uint_eq(event.origin->line, 1);
-	ck_assert(!policy_next_event(policy, &at, &event));
-	ck_assert(policy_find_event(policy, "two and more", 3, &event));
-	ck_assert(!policy_find_event(policy, "three", 5, &event));
+	ck_assert_uint_eq(policy->events.n, 2);
+	ck_assert_uint_eq(policy->sections.n, 1);
+	event = policy->events.at[0];
+	ck_assert_str_eq(event->name, "Event one");
+	ck_assert_str_eq(shown(POLICY_FIELDS, &event->values[POLICY_FIELDS]), "u32 x@a.conf:3");
+	ck_assert_str_eq(shown(POLICY_PERSIST, &event->values[POLICY_PERSIST]), "yes@a.conf:4");
+	ck_assert_str_eq(shown(POLICY_TENANTS, &event->values[POLICY_TENANTS]), "/a /b/*@a.conf:5");
+	event = policy->events.at[1];
+	ck_assert_str_eq(event->name, "Event two");
+	ck_assert_str_eq(shown(POLICY_FIELDS, &event->values[POLICY_FIELDS]), "char[8] y@a.conf:9");
+	ck_assert_str_eq(shown(POLICY_TENANTS, policy_section_value(event, POLICY_TENANTS)), "/**");
+	ck_assert_uint_eq(event->origin.line, 1);
+	ck_assert_ptr_eq(policy_find_event(policy, "two and more", 3), event);
+	ck_assert_ptr_null(policy_find_event(policy, "three", 5));
 }
 
 TEST(declared_events_need_room_beside_reserves)

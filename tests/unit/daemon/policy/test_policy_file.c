@@ -19,7 +19,7 @@ static const char *read_bytes(const char *bytes, size_t length)
 	ck_assert_ptr_nonnull(text);
 	memcpy(text, bytes, length);
 	text[length] = '\0';
-	reader = policy_reader_make(text, length);
+	reader = policy_reader_make(text);
 	while (policy_reader_next(&reader, &line)) {
 		if (line.kind == LINE_SECTION)
 			text_printf(&out, "%u [%s]\n", line.number, line.name);
@@ -90,7 +90,7 @@ TEST(endless_continuation_is_read_in_no_time)
 	for (size_t i = 0; i < LINES; i++)
 		memcpy(text + 2 * i, "\\\n", 3);
 	memcpy(text, "A=", 2);
-	reader = policy_reader_make(text, (size_t)2 * LINES);
+	reader = policy_reader_make(text);
 	ck_assert(policy_reader_next(&reader, &line));
 	ck_assert_str_eq(line.value, "");
 	ck_assert(!policy_reader_next(&reader, &line));

@@ -139,7 +139,7 @@ TEST(value_is_taken_or_refused)
 		{ POLICY_STREAM, "shared", "shared" },
 		{ POLICY_STREAM, "client", "client" },
 		{ POLICY_STREAM, "clients", "give auto, shared or client" },
-		{ POLICY_STREAM, "Auto", "give auto, shared or client" },
+		{ POLICY_STREAM, "Auto", "auto" },
 		{ POLICY_GUARD, "require", "require" },
 		{ POLICY_GUARD, "off", "off" },
 		{ POLICY_GUARD, "no", "give require, prefer or off" },

@@ -27,7 +27,7 @@ TEST(files_of_all_directories_are_read_by_name)
 	put("etc/10-a.conf", "[Daemon]\nDefaultMaxEvents=1\nKernelMargin=1\n");
 	put("run/20-b.conf", "[Daemon]\nDefaultMaxEvents=2\nKernelMargin=2\n");
 	policy = load();
-	ck_assert_uint_eq(policy_count_files(policy), 3);
+	ck_assert_uint_eq(policy->n_files, 3);
 	ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), "3@30-c.conf:2");
 	ck_assert_str_eq(of_daemon(policy, POLICY_KERNEL_MARGIN), "2@20-b.conf:3");
 }
@@ -66,7 +66,7 @@ TEST(mask_hides_a_file)
 		policy = load();
 		ck_assert_str_eq(of_daemon(policy, POLICY_DEFAULT_MAX_EVENTS), "1024");
 		ck_assert_str_eq(of_daemon(policy, POLICY_KERNEL_MARGIN), "1@b.conf:2");
-		ck_assert_uint_eq(policy_count_files(policy), 1);
+		ck_assert_uint_eq(policy->n_files, 1);
 		unlink(in_scratch("etc/a.conf"));
 	}
 }
@@ -80,7 +80,7 @@ TEST(only_visible_conf_files_are_read)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		put(names[i], "nonsense\n");
 	policy = load();
-	ck_assert_uint_eq(policy_count_files(policy), 0);
+	ck_assert_uint_eq(policy->n_files, 0);
 }
 
 TEST(symlink_to_a_file_is_read)

@@ -2,6 +2,7 @@
 
 #include "daemon/process/log.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -175,7 +176,7 @@ TEST(refusal_has_fields_in_the_journal)
 	int status;
 	ssize_t n;
 
-	/* sd_journal keeps a socket for the life of the process; this one is the test's own. */
+	/* sd_journal keeps a socket for the life of the process; this process is the test's own. */
 	child = fork();
 	if (child == 0) {
 		int journal = listen_as_the_journal();
@@ -191,4 +192,25 @@ TEST(refusal_has_fields_in_the_journal)
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_msg(status == 0, "without field number %d", WEXITSTATUS(status));
+}
+
+TEST(line_in_a_journal_stream_begins_with_its_level)
+{
+	struct stat status;
+	char stream[64];
+
+	begin(LOG_INFO);
+	fstat(STDERR_FILENO, &status);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	log_open(LOG_INFO, false);
+	log_info("one of %d", 2);
+	log_error("two\nlines");
+	setenv("JOURNAL_STREAM", "1:2", 1);
+	log_open(LOG_INFO, false);
+	log_info("not in the journal");
+	unsetenv("JOURNAL_STREAM");
+	ck_assert_str_eq(end(), "<6>one of 2\n<3>two\\x0alines\nuserevd: not in the journal\n");
+	/* Only entries with fields of their own need the library. */
+	ck_assert_ptr_null(dlopen("libsystemd.so.0", RTLD_NOW | RTLD_NOLOAD));
 }

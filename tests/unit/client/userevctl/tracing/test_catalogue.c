@@ -46,8 +46,7 @@ static void merge(struct catalogue *catalogue, const char *status)
 	_cleanup_(freep) char *text = strdup(status);
 
 	looks = 0;
-	catalogue_add_status(catalogue, text);
-	catalogue_merge(catalogue, look, &looks);
+	catalogue_merge(catalogue, text, look, &looks);
 }
 
 TEST(rows_and_status_are_merged_by_name)

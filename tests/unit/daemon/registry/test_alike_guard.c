@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Bundles whose files may not be sent any more: without the guard, after a self-registration, or with many dead events. */
+/* Programs with the same events whose files may not be sent any more, or that ask at the same time. */
 
 #include <fcntl.h>
 
-#include "daemon/registry/bundle.h"
+#include "daemon/limits.h"
+#include "daemon/registry/tenant.h"
 #include "tests/unit/lists.h"
 
-enum { N = BUNDLE_EVENTS_MIN };
+enum { N = 8 };
 
-static const struct holder *bundle_of(const struct end *end)
-{
-	return end->client->holder.bundle;
-}
-
-TEST(bundle_serves_no_new_client_without_the_guard)
+TEST(files_are_not_shared_without_the_guard)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 4);
@@ -25,15 +21,12 @@ TEST(bundle_serves_no_new_client_without_the_guard)
 	set_guard(world, false);
 	get_list(&c[2], &list);
 	get_list(&c[3], &list);
-	ck_assert(!bundle_of(&c[2]) && !bundle_of(&c[3]));
 	ck_assert(!is_same_file(c[0].stream, c[2].stream));
 	ck_assert(!is_same_file(c[0].stream, c[3].stream));
 	ck_assert(!is_same_file(c[2].stream, c[3].stream));
 	/* The members keep it. */
 	again = get_list(&c[0], &list);
 	expect_same_answers(&one, &again, N);
-	ck_assert_ptr_eq(bundle_of(&c[0]), bundle_of(&c[1]));
-	ck_assert_uint_eq(bundle_of(&c[0])->n_members, 2);
 	expect_charged(world, N, 4 * N);
 }
 
@@ -51,15 +44,12 @@ TEST(unguarded_file_is_not_shared_with_a_new_guard)
 	get_list(&other, &list);
 	ck_assert(world->daemon->registry.guarded);
 	get_list(&c[2], &list);
-	ck_assert_ptr_ne(bundle_of(&c[0]), bundle_of(&c[2]));
 	ck_assert(!is_same_file(c[0].stream, c[2].stream));
 	ck_assert(!is_same_file(c[1].stream, c[2].stream));
 	get_list(&c[3], &list);
-	ck_assert_ptr_eq(bundle_of(&c[2]), bundle_of(&c[3]));
 	/* The old bundle goes without disturbing the new one. */
 	end_hang_up(&c[0]);
 	check_books(world->daemon);
-	ck_assert_uint_eq(bundle_of(&c[2])->n_members, 2);
 }
 
 /* From that file alone. */
@@ -73,8 +63,10 @@ static void take_guard_from(struct stream *stream)
 }
 
 /* Either of them may be proved first. */
-TEST(bundle_with_one_unguarded_file_is_not_sent)
+TEST(unguarded_one_of_two_files_is_not_sent)
 {
+	static struct answer answer[WIRE_BATCH_MAX];
+
 	for (unsigned i = 0; i < 10; i += 9) {
 		GUARDED(world);
 		CLIENTS(c, world, 3);
@@ -85,17 +77,18 @@ TEST(bundle_with_one_unguarded_file_is_not_sent)
 		get_list(&c[0], &before);
 		without = get_list(&c[1], &list).answer[i].stream;
 		take_guard_from(stream_by_number(&world->daemon->registry, without));
+		say_list(&c[2], &list);
+		expect_answers(&c[2], answer, list.n);
+		for (unsigned j = 0; j < c[2].heard.message.streams; j++)
+			ck_assert_uint_ne(c[2].heard.message.stream[j], without);
 		granted = get_list(&c[2], &list);
-		ck_assert_ptr_ne(bundle_of(&c[1]), bundle_of(&c[2]));
-		ck_assert_uint_eq(c[2].heard.message.streams, 1);
 		for (unsigned j = 0; j < list.n; j++)
-			ck_assert_uint_eq(granted.answer[j].stream, c[2].heard.message.stream[0]);
-		ck_assert_uint_ne(granted.answer[0].stream, without);
+			ck_assert_uint_ne(granted.answer[j].stream, without);
 		ck_assert_uint_eq(query(&c[1]).leases, list.n);
 	}
 }
 
-TEST(required_guard_that_is_gone_refuses_new_members)
+TEST(required_guard_that_is_gone_refuses_new_clients)
 {
 	REQUIRED(world);
 	CLIENTS(c, world, 3);
@@ -106,11 +99,10 @@ TEST(required_guard_that_is_gone_refuses_new_members)
 	set_guard(world, false);
 	say_list(&c[2], &list);
 	expect_list_refused(&c[2], &list, REFUSAL_TROUBLE);
-	ck_assert_ptr_eq(bundle_of(&c[0]), bundle_of(&c[1]));
 	expect_account(&c[1], N, N, 0);
 }
 
-TEST(self_registered_file_ends_all_members)
+TEST(self_registered_file_disconnects_all_clients)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 3);
@@ -130,7 +122,7 @@ TEST(self_registered_file_ends_all_members)
 	ck_assert_uint_ne(get_list(&c[2], &list).answer[0].stream, stream);
 }
 
-TEST(bundle_on_a_dying_file_serves_its_members_alone)
+TEST(dying_file_serves_its_clients_alone)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 5);
@@ -142,15 +134,92 @@ TEST(bundle_on_a_dying_file_serves_its_members_alone)
 	other = get_list(&c[2], &list);
 	ck_assert_uint_ne(one.answer[0].stream, other.answer[0].stream);
 	ck_assert_uint_eq(one.answer[0].bit, other.answer[0].bit);
-	ck_assert_ptr_ne(bundle_of(&c[0]), bundle_of(&c[2]));
 	get_list(&c[3], &list);
-	ck_assert_ptr_eq(bundle_of(&c[2]), bundle_of(&c[3]));
 	other = get_list(&c[0], &list);
 	expect_same_answers(&one, &other, N);
 	/* The old bundle is not found any more. */
 	end_hang_up(&c[0]);
 	check_books(world->daemon);
 	get_list(&c[4], &list);
-	ck_assert_ptr_eq(bundle_of(&c[2]), bundle_of(&c[4]));
 	ck_assert_uint_eq(world->daemon->registry.leases, 4 * N);
+}
+
+/* --- at the same time --- */
+
+/* All ask for the same, while the kernel holds. */
+static struct list ask_alike(struct end *ends, unsigned n, unsigned events)
+{
+	const struct list list = list_of(0, events);
+
+	hold();
+	for (unsigned i = 0; i < n; i++)
+		say_list(&ends[i], &list);
+	return list;
+}
+
+TEST(clients_that_all_leave_while_waiting_leave_nothing)
+{
+	GUARDED(world);
+	CLIENTS(c, world, 3);
+
+	ask_alike(c, 3, N);
+	break_connection(&c[1]);
+	break_connection(&c[0]);
+	break_connection(&c[2]);
+	expect_charged(world, N, 0);
+	hold_no_more();
+	expect_all_gone(world);
+}
+
+/* The daemon finds that out with the answer. */
+TEST(first_client_that_has_hung_up_leaves_the_file)
+{
+	GUARDED(world);
+	CLIENTS(c, world, 2);
+	struct list list = ask_alike(c, 2, N);
+
+	end_hang_up(&c[0]);
+	hold_no_more();
+	expect_list(&c[1], &list);
+	expect_asked(KERNEL_STREAM_NEW, 1);
+	expect_asked(KERNEL_REGISTER, 2 * N);
+	expect_charged(world, N, N);
+}
+
+TEST(guard_that_goes_separates_waiting_clients)
+{
+	for (unsigned required = 0; required < 2; required++) {
+		_cleanup_(world_leave) struct world *world = world_on(required ? "require" : "prefer", true);
+		CLIENTS(c, world, 3);
+		struct list list = ask_alike(c, 3, N);
+
+		set_guard(world, false);
+		hold_no_more();
+		for (unsigned i = 0; i < 3; i++)
+			expect_list_refused(&c[i], &list, REFUSAL_TROUBLE);
+		for (unsigned i = 0; i < 3; i++) {
+			say_list(&c[i], &list);
+			if (required)
+				expect_list_refused(&c[i], &list, REFUSAL_TROUBLE);
+			else
+				expect_list(&c[i], &list);
+		}
+		look_at_lingering(world);
+		ck_assert_uint_eq(count_fake_streams(), required ? 0 : 3);
+	}
+}
+
+TEST(daemon_with_waiting_requests_ends_well)
+{
+	GUARDED(world);
+	CLIENTS(c, world, 5);
+	struct list list = list_of(300, N);
+
+	get_list(&c[0], &list);
+	get_list(&c[1], &list);
+	ask_alike(&c[2], 3, 200);
+	break_connection(&c[3]);
+	answer_one();
+	world_end(world);
+	expect_under_way(0);
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Identical requests of one tenant's and user's programs: they hold the events together. Other requests get the same events. */
+/* Programs of one tenant with the same events: identical requests, other requests for the same events, and what each holds then. */
 
 #include <fcntl.h>
-#include <stdio.h>
 
 #include "daemon/limits.h"
-#include "daemon/registry/bundle.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/row.h"
 #include "tests/unit/lists.h"
 
-enum { N = BUNDLE_EVENTS_MIN };
+enum { N = 8 };
 
 static struct list backwards(const struct list *list)
 {
@@ -21,22 +19,6 @@ static struct list backwards(const struct list *list)
 	for (unsigned i = 0; i < list->n; i++)
 		other.event[i] = list->event[list->n - 1 - i];
 	return other;
-}
-
-static unsigned count_members(const struct end *end)
-{
-	return end->client->holder.bundle ? end->client->holder.bundle->n_members : 0;
-}
-
-static void expect_together(const struct end *one, const struct end *other)
-{
-	ck_assert_ptr_nonnull(one->client->holder.bundle);
-	ck_assert_ptr_eq(one->client->holder.bundle, other->client->holder.bundle);
-}
-
-static void expect_apart(const struct end *one, const struct end *other)
-{
-	ck_assert(count_members(one) == 0 || one->client->holder.bundle != other->client->holder.bundle);
 }
 
 static uint32_t leases_of(const struct end *end)
@@ -58,27 +40,9 @@ TEST(identical_request_asks_the_kernel_for_nothing)
 	other = get_list(&c[1], &list);
 	ck_assert_uint_eq(count_calls() + script.n_under_way, calls);
 	expect_same_answers(&one, &other, N);
-	expect_together(&c[0], &c[1]);
 	ck_assert(is_same_file(c[0].stream, c[1].stream));
 	expect_charged(world, N, 2 * N);
 	expect_account(&c[1], N, N, 0);
-}
-
-/* Its share of the stream. */
-TEST(another_member_costs_one_allocation)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 3);
-	struct list list = list_of(0, STREAM_EVENTS_MAX);
-
-	get_list(&c[0], &list);
-	allocations_given = 1;
-	get_list(&c[1], &list);
-	ck_assert_int_eq(allocations_given, 0);
-	allocations_given = -1;
-	get_list(&c[2], &list);
-	expect_together(&c[0], &c[1]);
-	expect_together(&c[0], &c[2]);
 }
 
 /* What the second and third client do unlike the first. */
@@ -90,7 +54,6 @@ struct variant {
 	uint16_t flags;
 	bool other_user;
 	bool other_tenant;
-	bool makes_bundle; /* of its own */
 	bool has_own_file;
 	unsigned events; /* of the machine, then */
 };
@@ -116,12 +79,7 @@ static void expect_variant(const struct variant *variant)
 	two = get_list(&second, &other);
 	for (unsigned i = 0; i < other.n && !variant->flags; i++)
 		ck_assert_uint_eq(two.answer[i].bit, one.answer[other.event[i]].bit);
-	expect_apart(&first, &second);
 	get_list(&third, &other);
-	if (variant->makes_bundle)
-		expect_together(&second, &third);
-	else
-		ck_assert_uint_eq(count_members(&second) + count_members(&third), 0);
 	ck_assert_int_eq(is_same_file(first.stream, second.stream), !variant->has_own_file);
 	ck_assert(is_same_file(second.stream, third.stream));
 	ck_assert_uint_eq(world->daemon->registry.machine.common, variant->events);
@@ -131,13 +89,13 @@ static void expect_variant(const struct variant *variant)
 		world_end(world);
 }
 
-TEST(different_request_joins_no_bundle)
+TEST(different_request_gets_the_same_events)
 {
 	static const struct variant variants[] = {
-		{ .backwards = true, .makes_bundle = true, .events = N },
-		{ .other_user = true, .makes_bundle = true, .has_own_file = true, .events = N },
-		{ .other_tenant = true, .makes_bundle = true, .has_own_file = true, .events = N },
-		{ .flags = REGISTER_MULTI_FORMAT, .makes_bundle = true, .events = 2 * N },
+		{ .backwards = true, .events = N },
+		{ .other_user = true, .has_own_file = true, .events = N },
+		{ .other_tenant = true, .has_own_file = true, .events = N },
+		{ .flags = REGISTER_MULTI_FORMAT, .events = 2 * N },
 		{ .flags = REGISTER_PERSIST, .events = N },
 		{ .fewer = 1, .events = N },
 		{ .twice = true, .events = N },
@@ -148,7 +106,7 @@ TEST(different_request_joins_no_bundle)
 		expect_variant(&variants[i]);
 }
 
-TEST(request_with_a_refused_event_makes_no_bundle)
+TEST(refused_event_is_refused_to_each_client)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 2);
@@ -160,13 +118,12 @@ TEST(request_with_a_refused_event_makes_no_bundle)
 	for (unsigned i = 0; i < 2; i++) {
 		say_list(&c[i], &list);
 		expect_list_but(&c[i], &list, 3, REFUSAL_NAME_TAKEN);
-		ck_assert_uint_eq(count_members(&c[i]), 0);
 		expect_account(&c[i], N - 1, N - 1, 0);
 	}
 }
 
 /* A part of the events was there, on a file that takes no more; the rest is on a new one. */
-TEST(bundle_on_two_files_is_sent_with_both)
+TEST(events_on_two_files_are_sent_with_both)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 3);
@@ -181,7 +138,6 @@ TEST(bundle_on_two_files_is_sent_with_both)
 	other = get_list(&c[2], &list);
 	ck_assert_uint_eq(count_calls(), calls);
 	expect_same_answers(&one, &other, list.n);
-	expect_together(&c[1], &c[2]);
 	ck_assert_uint_eq(c[2].heard.fds.count, 2);
 	ck_assert_uint_ne(c[2].heard.message.stream[0], c[2].heard.message.stream[1]);
 	end_hang_up(&c[1]);
@@ -227,7 +183,7 @@ static void expect_leases(struct end *admin, unsigned n)
 	ck_assert_uint_eq(admin->world->daemon->registry.leases, n);
 }
 
-TEST(members_are_listed_until_they_leave)
+TEST(holders_are_listed_until_they_leave)
 {
 	GUARDED(world);
 	ADMIN(admin, world);
@@ -275,7 +231,6 @@ TEST(holders_beyond_a_limit_are_counted_alone)
 		if (i >= HOLDERS_MAX - 3)
 			expect_holders(&admin, i + 2);
 	}
-	ck_assert_uint_eq(count_members(&end[0]), MANY);
 	expect_leases(&admin, MANY * N + 1);
 	for (unsigned i = 0; i < MANY; i++)
 		end_deinit(&end[i]);
@@ -283,9 +238,9 @@ TEST(holders_beyond_a_limit_are_counted_alone)
 	check_books(world->daemon);
 }
 
-/* --- a member's further requests --- */
+/* --- further requests --- */
 
-TEST(member_that_asks_again_gets_the_same_answer)
+TEST(client_that_asks_again_gets_the_same_answer)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 2);
@@ -302,10 +257,9 @@ TEST(member_that_asks_again_gets_the_same_answer)
 	}
 	ck_assert_uint_eq(count_calls(), calls);
 	expect_charged(world, N, 2 * N);
-	expect_together(&c[0], &c[1]);
 }
 
-TEST(member_that_asks_for_more_holds_the_rest_alone)
+TEST(client_that_asks_for_more_holds_all)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 3);
@@ -319,12 +273,10 @@ TEST(member_that_asks_for_more_holds_the_rest_alone)
 	other = get_list(&c[1], &more);
 	expect_asked(KERNEL_REGISTER, calls + N - BOTH);
 	expect_same_answer(&one.answer[BOTH], &other.answer[0]);
-	expect_together(&c[0], &c[1]);
 	expect_account(&c[1], ALL, ALL, 0);
 	expect_account(&c[0], ALL, N, 0);
 	get_list(&c[2], &more);
 	expect_asked(KERNEL_REGISTER, calls + N - BOTH);
-	expect_apart(&c[1], &c[2]);
 	release(&c[1], other.answer[N - 1].bit);
 	ck_assert_uint_eq(query(&c[1]).leases, ALL - 1);
 	end_hang_up(&c[1]);
@@ -335,7 +287,7 @@ TEST(member_that_asks_for_more_holds_the_rest_alone)
 
 /* --- releases --- */
 
-TEST(event_that_a_member_releases_stays_the_others)
+TEST(event_that_a_client_releases_stays_the_others)
 {
 	GUARDED(world);
 	ADMIN(admin, world);
@@ -351,24 +303,20 @@ TEST(event_that_a_member_releases_stays_the_others)
 	release(&c[1], one.answer[0].bit);
 	check_books(world->daemon);
 	ck_assert_uint_eq(count_calls(), calls);
-	ck_assert_uint_eq(count_members(&c[1]), 0);
 	expect_account(&c[1], N, N - 1, 0);
 	expect_account(&c[0], N, N, 0);
 	expect_charged(world, N, 3 * N - 1);
 	expect_holders(&admin, 2);
-	expect_together(&c[0], &c[2]);
-	ck_assert_uint_eq(count_members(&c[0]), 2);
 	say_release(&c[1], one.answer[0].bit);
 	expect_released(&c[1], 0);
 	again = get(&c[1], "event_0 u32 x");
 	expect_same_answer(&one.answer[0], &again);
 	ck_assert_uint_eq(count_calls(), calls);
 	get_list(&c[3], &list);
-	expect_together(&c[0], &c[3]);
 	expect_charged(world, N, 4 * N);
 }
 
-TEST(member_that_releases_all_may_join_again)
+TEST(client_that_releases_all_may_ask_again)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 2);
@@ -385,11 +333,10 @@ TEST(member_that_releases_all_may_join_again)
 	expect_account(&c[1], N, N, 0);
 	c[0].stream = fd_close(c[0].stream);
 	get_list(&c[0], &list);
-	expect_together(&c[0], &c[1]);
 	ck_assert(is_same_file(c[0].stream, c[1].stream));
 }
 
-TEST(last_member_that_releases_all_asks_the_kernel_once)
+TEST(last_client_that_releases_all_asks_the_kernel_once)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 2);
@@ -431,7 +378,7 @@ TEST(release_of_another_clients_event_changes_nothing)
 
 /* --- clients that leave --- */
 
-TEST(bundle_outlives_its_first_member)
+TEST(events_outlive_their_first_client)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 3);
@@ -446,11 +393,10 @@ TEST(bundle_outlives_its_first_member)
 	expect_charged(world, N, N);
 	get_list(&c[2], &list);
 	ck_assert_uint_eq(count_calls(), calls);
-	expect_together(&c[1], &c[2]);
 	expect_account(&c[2], N, N, 0);
 }
 
-TEST(left_bundle_is_charged_until_no_copy_is_open)
+TEST(left_events_are_charged_until_no_copy_is_open)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 3);
@@ -504,64 +450,4 @@ TEST(lease_beyond_the_maximum_is_refused_with_the_key)
 	end_hang_up(&c[1]);
 	ck_assert_uint_eq(leases_of(&c[0]), 2);
 	check_books(world->daemon);
-}
-
-TEST(bundle_split_beyond_the_maximum_disconnects)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 2);
-	struct list list = list_of(0, N);
-	struct granted granted;
-
-	world_adopt(world, "[Daemon]\nDefaultMaxLeases=15\n");
-	get_list(&c[0], &list);
-	granted = get_list(&c[1], &list);
-	ck_assert_uint_eq(leases_of(&c[0]), N);
-	say_release_list(&c[1], &granted, 1);
-	expect_cut(&c[1], REFUSAL_QUOTA_EXCEEDED);
-	turn(world);
-	check_books(world->daemon);
-	ck_assert_uint_eq(leases_of(&c[0]), N);
-	ck_assert_uint_eq(query(&c[0]).leases, N);
-	/* The last member needs no room. */
-	release(&c[0], granted.answer[0].bit);
-	ck_assert_uint_eq(query(&c[0]).leases, N - 1);
-	check_books(world->daemon);
-}
-
-/* The same events each time, with other blanks. */
-static void say_at_length(struct end *end, unsigned number)
-{
-	enum { EVENTS = 64, LENGTH = 480 };
-	static char text[EVENTS][WIRE_DESCRIPTION_MAX];
-	const char *batch[EVENTS];
-
-	for (unsigned i = 0; i < EVENTS; i++) {
-		int length = snprintf(text[i], sizeof(text[i]), "event_%u%*s u32 x", i, (int)(number + 1), "");
-
-		snprintf(text[i] + length, sizeof(text[i]) - (size_t)length, "%*s", LENGTH - length, "");
-		batch[i] = text[i];
-	}
-	say_register(end, 0, batch, EVENTS);
-}
-
-TEST(bundles_of_a_tenant_take_limited_memory)
-{
-	enum { ENDS = 40, EVENTS = 64 };
-	static struct end ends[ENDS];
-	GUARDED(world);
-	unsigned bundles = 0;
-
-	for (unsigned i = 0; i < ENDS; i++) {
-		ends[i] = end_welcomed(world, 1);
-		say_at_length(&ends[i], i);
-		expect_each(&ends[i], REFUSAL_NONE, EVENTS);
-		ck_assert_uint_le(tenant_of(&ends[i])->bundle_bytes, BUNDLE_BYTES_MAX);
-		bundles += count_members(&ends[i]) > 0;
-		ck_assert_uint_eq(query(&ends[i]).leases, EVENTS);
-	}
-	ck_assert(bundles > 10 && bundles < ENDS);
-	check_books(world->daemon);
-	for (unsigned i = 0; i < ENDS; i++)
-		end_deinit(&ends[i]);
 }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Open addressing: a thing is at the place of its id, or behind it with no empty slot between. At most three quarters are used. */
+
+#include "daemon/registry/id_table.h"
+
+enum { SLOTS_MIN = 4 };
+
+static void id_table_put(struct id_table *table, void *thing)
+{
+	uint32_t at = id_table_place(table, id_table_id(thing));
+
+	while (table->slot[at])
+		at = (at + 1) & (table->n_slots - 1);
+	table->slot[at] = thing;
+}
+
+static bool id_table_resize(struct id_table *table, uint32_t n_slots)
+{
+	struct id_table resized = { .slot = calloc(n_slots, sizeof(*resized.slot)), .n_slots = n_slots, .n = table->n };
+
+	if (!resized.slot)
+		return false;
+	for (uint32_t i = 0; i < table->n_slots; i++)
+		if (table->slot[i])
+			id_table_put(&resized, table->slot[i]);
+	free(table->slot);
+	*table = resized;
+	return true;
+}
+
+bool id_table_reserve(struct id_table *table, uint32_t n)
+{
+	uint32_t n_slots = MAX(table->n_slots, SLOTS_MIN);
+
+	while (table->n + n > n_slots / 4 * 3)
+		n_slots *= 2;
+	return n_slots == table->n_slots || id_table_resize(table, n_slots);
+}
+
+bool id_table_add(struct id_table *table, void *thing)
+{
+	if (!id_table_reserve(table, 1))
+		return false;
+	id_table_put(table, thing);
+	table->n++;
+	return true;
+}
+
+/* Moves things behind the empty slot forward, up to the next empty one. */
+static void id_table_close_gap(struct id_table *table, uint32_t gap)
+{
+	uint32_t mask = table->n_slots - 1;
+
+	for (uint32_t at = (gap + 1) & mask; table->slot[at]; at = (at + 1) & mask) {
+		uint32_t place = id_table_place(table, id_table_id(table->slot[at]));
+
+		/* It may stand in the gap unless its place is behind that. */
+		if (((at - place) & mask) < ((at - gap) & mask))
+			continue;
+		table->slot[gap] = steal_pointer(table->slot[at]);
+		gap = at;
+	}
+}
+
+void id_table_remove(struct id_table *table, const void *thing)
+{
+	uint32_t at = id_table_place(table, id_table_id(thing));
+
+	while (table->slot[at] != thing)
+		at = (at + 1) & (table->n_slots - 1);
+	table->slot[at] = NULL;
+	id_table_close_gap(table, at);
+	if (--table->n == 0)
+		id_table_deinit(table);
+}
+
+void id_table_deinit(struct id_table *table)
+{
+	free(table->slot);
+	*table = (struct id_table){ 0 };
+}

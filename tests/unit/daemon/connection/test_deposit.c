@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Connections that the keeper does not have yet, because they are too young. test_restore.c has the others. */
+
+#include "daemon/connection/client.h"
+#include "daemon/connection/inflight.h"
+#include "daemon/daemon.h"
+#include "tests/unit/fake_kernel.h"
+
+static void stay_young(struct world *world)
+{
+	world->clients_stay_young = true;
+	world->daemon->connections.w_young.repeat = 3600.;
+}
+
+static void grow_up(struct world *world)
+{
+	ev_invoke(world->daemon->loop, &world->daemon->connections.w_young, EV_TIMER);
+}
+
+TEST(young_connection_is_kept_at_a_clean_end)
+{
+	KEPT(world);
+
+	stay_young(world);
+	{
+		WELCOMED(end, world, 1);
+
+		get(&end, "hello u32 x");
+		ck_assert_uint_eq(count_deposits(), 1);
+		world_restart(world);
+		ck_assert_uint_eq(count_deposits(), 2);
+		expect_silence(&end);
+		ck_assert_uint_eq(query(&end).leases, 1);
+	}
+	expect_all_gone(world);
+}
+
+TEST(client_is_deposited_once_its_request_is_answered)
+{
+	KEPT(world);
+
+	stay_young(world);
+	WELCOMED(end, world, 1);
+	hold();
+	REGISTER(&end, "hello u32 x");
+	expect_silence(&end);
+	grow_up(world);
+	ck_assert_uint_eq(count_deposits(), 1);
+	hold_no_more();
+	expect_granted(&end);
+	grow_up(world);
+	ck_assert_uint_eq(count_deposits(), 2);
+	ck_assert(!ev_is_active(&world->daemon->connections.w_young));
+	world_restart(world);
+	ck_assert_uint_eq(query(&end).leases, 1);
+}
+
+/* Its request is neither in its socket nor answered. */
+TEST(young_client_with_a_pending_request_is_disconnected)
+{
+	KEPT(world);
+
+	stay_young(world);
+	WELCOMED(end, world, 1);
+	hold();
+	REGISTER(&end, "hello u32 x");
+	expect_silence(&end);
+	world_restart(world);
+	ck_assert(!hear(&end));
+	ck_assert_int_eq(end.heard.size, 0);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
+}
+
+/* One of them waits for the kernel, and is passed over. */
+TEST(many_young_connections_are_deposited_in_parts)
+{
+	enum { MANY = DEPOSITS_MAX + 2 };
+	static struct end ends[MANY];
+	KEPT(world);
+
+	stay_young(world);
+	for (unsigned i = 0; i < MANY; i++)
+		ends[i] = end_welcomed(world, 1);
+	hold();
+	REGISTER(&ends[0], "hello u32 x");
+	expect_silence(&ends[0]);
+	grow_up(world);
+	ck_assert_uint_eq(world->daemon->registry.copies, DEPOSITS_MAX);
+	ck_assert(ev_is_active(&world->daemon->connections.w_young));
+	grow_up(world);
+	ck_assert_uint_eq(world->daemon->registry.copies, MANY - 1);
+	hold_no_more();
+	expect_granted(&ends[0]);
+	grow_up(world);
+	turn(world);
+	ck_assert_uint_eq(count_deposits(), 1 + MANY);
+	ck_assert(!ev_is_active(&world->daemon->connections.w_young));
+	for (unsigned i = 0; i < MANY; i++)
+		end_deinit(&ends[i]);
+}
+
+TEST(connection_that_ends_young_is_never_deposited)
+{
+	KEPT(world);
+
+	stay_young(world);
+	{
+		WELCOMED(end, world, 1);
+
+		hold();
+	}
+	turn(world);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
+	ck_assert_uint_eq(world->daemon->registry.copies, 0);
+	grow_up(world);
+	ck_assert(!ev_is_active(&world->daemon->connections.w_young));
+	hold_no_more();
+}
