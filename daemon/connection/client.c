@@ -66,8 +66,6 @@ static void client_read_request(struct client *client)
 	struct connections *connections = client->connections;
 	struct tenant *tenant = client->holder.tenant;
 	void (*resume)(struct client_task *);
-	/* No other client sends HELLO for it, and without a deposit no other daemon looks for it. */
-	bool peeks = tenant && (client->holder.greeted || client->deposited);
 	bool goes_on = client_goes_on(client);
 	struct transport_from from;
 	ssize_t size;
@@ -88,8 +86,9 @@ static void client_read_request(struct client *client)
 	}
 	if (!tenant)
 		inflight_look(connections);
-	size = (peeks ? transport_peek : transport_receive)(client->fd, connections->request,
-							    sizeof(connections->request), &from);
+	client->in_socket = client->deposited;
+	size = (client->in_socket ? transport_peek : transport_receive)(client->fd, connections->request,
+									sizeof(connections->request), &from);
 	if (size == -EAGAIN)
 		return;
 	if (size == -EPROTO)
@@ -104,15 +103,10 @@ static void client_read_request(struct client *client)
 	if (tenant)
 		scheduler_charge(tenant);
 	client->asks = tenant;
-	client->in_socket = peeks;
 	connections->call->dispatch(client, connections->request, (size_t)size, &from);
-	if (client->life >= LIFE_CLOSING)
-		return;
 	/* The request has no answer. */
-	if (!client->task && !client->waiting)
+	if (!client->task && !client->waiting && client->life < LIFE_CLOSING)
 		client_end_request(client);
-	else if (!client->deposited)
-		client_drop_request(client);
 }
 
 void client_take_request(struct client *client)

@@ -22,21 +22,6 @@ static void lease_enter(struct share *share, const struct reference *reference, 
 		    reference->stream->number, reference->index, begins);
 }
 
-/* There is room in the table of leases. */
-static void lease_begin(struct holder *holder, struct share *share, struct reference *reference)
-{
-	id_table_add(&holder->leases, reference);
-	/* The first lease is charged with the reference. */
-	if (reference->leases++ > 0)
-		quota_hold(&holder->tenant->level->own_leases);
-	else
-		reference->stream->live++;
-	share->leases++;
-	grant_lease_begins(reference->grant);
-	holder->registry->leases++;
-	lease_enter(share, reference, true);
-}
-
 struct reference *lease_get(struct holder *holder, struct reference *reference)
 {
 	struct reference *leased = lease_by_bit(holder, (uint32_t)reference->bit);
@@ -53,36 +38,41 @@ bool leases_get(struct holder *holder, struct reference *const *references, size
 	if (!id_table_reserve(&holder->leases, (uint32_t)n))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (lease_by_bit(holder, (uint32_t)references[i]->bit))
+		struct reference *reference = references[i];
+
+		if (lease_by_bit(holder, (uint32_t)reference->bit))
 			continue;
-		if (!share || share->stream != references[i]->stream)
-			share = share_get(holder, references[i]->stream);
+		if (!share || share->stream != reference->stream)
+			share = share_get(holder, reference->stream);
 		if (!share)
 			return false;
-		lease_begin(holder, share, references[i]);
+		id_table_add(&holder->leases, reference);
+		/* The first lease is charged with the reference. */
+		if (reference->leases++ > 0)
+			quota_hold(&holder->tenant->level->own_leases);
+		else
+			reference->stream->live++;
+		share->leases++;
+		grant_lease_begins(reference->grant);
+		holder->registry->leases++;
+		lease_enter(share, reference, true);
 	}
 	return true;
 }
 
-/* Everything but the table. */
-static void lease_end(struct holder *holder, struct reference *reference)
+bool lease_release(struct holder *holder, struct reference *reference)
 {
 	struct share *share = share_find(holder, reference->stream);
 
+	id_table_remove(&holder->leases, reference);
 	lease_enter(share, reference, false);
 	share->leases--;
 	if (--reference->leases > 0)
-		quota_release(&reference->stream->tenant->level->own_leases);
+		quota_release(&holder->tenant->level->own_leases);
 	else
 		reference->stream->live--;
 	grant_lease_ends(reference->grant);
 	holder->registry->leases--;
-}
-
-bool lease_release(struct holder *holder, struct reference *reference)
-{
-	id_table_remove(&holder->leases, reference);
-	lease_end(holder, reference);
 	return reference->leases == 0;
 }
 
