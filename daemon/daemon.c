@@ -350,10 +350,8 @@ static void daemon_leave_to_next(struct daemon *daemon)
 {
 	deposit_rest(&daemon->connections);
 	for (struct client *client = TAILQ_FIRST(&daemon->connections.clients); client;
-	     client = TAILQ_NEXT(client, all)) {
-		client->kept = client->deposited;
+	     client = TAILQ_NEXT(client, all))
 		client_close(client);
-	}
 	/* First: the keeper may have carried out calls that are cancelled here. */
 	deposit_end(&daemon->connections);
 	kernel_cancel(daemon->registry.kernel);

@@ -220,7 +220,6 @@ int client_new(struct connections *connections, int fd, enum client_socket socke
 	string_copy(client->holder.comm, sizeof(client->holder.comm), peer->comm);
 	if (tenant) {
 		client->holder.number = ++connections->registry->last_number;
-		deposit_soon(client);
 		/* It may have sent its request already. */
 		if (tenant->turn != TURN_DELAYED)
 			scheduler_add(client);
@@ -239,7 +238,6 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 	client->holder.number = number;
 	client_identify(&client->holder, entry->pid, entry->uid, entry->real_uid, entry->may_be_root);
 	client->holder.greeted = entry->greeted;
-	client->repeats = entry->greeted;
 	client->deposited = true;
 	holder_enter(&client->holder);
 	if (!client->holder.greeted)
@@ -378,6 +376,7 @@ void client_greet(struct client *client)
 {
 	client->holder.greeted = true;
 	holder_enter(&client->holder);
+	deposit_soon(client);
 	if (!client->waiting)
 		deadline_clear(client);
 }

@@ -76,13 +76,11 @@ struct client {
 	bool in_socket;	      /* its request is still in its socket */
 	bool young;	      /* it is to be deposited soon */
 	bool deposited;	      /* the next daemon will find its connection, and its request in that */
-	bool kept;	      /* its connection is left to the next daemon */
 	bool later;	      /* its answer waits until the daemon may send fds again */
 	bool files_unread;    /* since it was sent files: as of the last look */
 	unsigned in_flight;   /* fds that it was sent, and that are not known to be read */
 	bool reading_awaited; /* the epoll instance for fds in flight will report when it has read them */
 	bool hangup_watched;  /* … or when it hangs up */
-	bool repeats;	      /* its last HELLO may have been answered by the daemon before this one */
 
 	TAILQ_ENTRY(client) all;
 	TAILQ_ENTRY(client) in_queue; /* of its tenant */

@@ -12,9 +12,9 @@
 #include "kernel/disposal.h"
 
 /*
- * A connection is deposited with its entry in the ledger when it is DEPOSIT_INTERVAL old, with all others of that time: the shortest
- * programs have ended by then, and cost the keeper nothing. If the daemon is killed before, the connection is lost, and the client
- * connects again. At a clean end none is lost.
+ * A connection is deposited DEPOSIT_INTERVAL after WELCOME, with all others of that time: the shortest programs have ended by then, and
+ * cost the keeper nothing. If the daemon is killed before, the connection is lost, and the client connects again. At a clean end it is
+ * deposited at once.
  *
  * Until then a request is taken out of the socket when it is read, since no other daemon will look for it there. So a client is not
  * deposited before its request is answered.
@@ -89,15 +89,17 @@ void deposit_check(struct connections *connections)
 		  strerror(-registry->ledger->failed));
 	kernel_tell(registry->kernel, withdrawal_of(DEPOSIT_LEDGER));
 	TAILQ_FOREACH(client, &connections->clients, all)
-		if (client->deposited)
+		if (client->deposited) {
 			kernel_tell(registry->kernel, withdrawal_of(client->holder.number));
+			client->deposited = false;
+		}
 	deposit_end(connections);
 }
 
 /* The next keeper is given everything by deposit_all(). */
 static bool is_with_keeper(const struct client *client)
 {
-	return client->deposited && client->holder.registry->ledger && !client->connections->keeper_has_gone;
+	return client->deposited && !client->connections->keeper_has_gone;
 }
 
 static void deposit_connection(struct client *client)
@@ -106,7 +108,7 @@ static void deposit_connection(struct client *client)
 		deposit_fd(client->connections, client->holder.number, client->fd);
 }
 
-/* Some of them. Returns how many were deposited. */
+/* Some of them. Returns how many. */
 static unsigned deposit_young(struct connections *connections)
 {
 	const struct client *last = TAILQ_LAST(&connections->young, client_queue);
@@ -121,7 +123,6 @@ static unsigned deposit_young(struct connections *connections)
 			TAILQ_INSERT_TAIL(&connections->young, client, in_young);
 			continue;
 		}
-		holder_enter(&client->holder);
 		client->deposited = true;
 		deposit_connection(client);
 		n++;
@@ -133,18 +134,17 @@ static void on_young(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
 	struct connections *connections = container_of(w, struct connections, w_young);
 
-	w->repeat = deposit_young(connections) < DEPOSITS_MAX ? DEPOSIT_INTERVAL : DEPOSIT_PAUSE;
+	deposit_young(connections);
 	if (TAILQ_EMPTY(&connections->young))
 		ev_timer_stop(loop, w);
-	else
-		ev_timer_again(loop, w);
 }
 
 void deposit_soon(struct client *client)
 {
 	struct connections *connections = client->connections;
 
-	if (!connections->registry->ledger)
+	/* A daemon before this one may have deposited it before its HELLO. */
+	if (!connections->registry->ledger || client->deposited)
 		return;
 	client->young = true;
 	TAILQ_INSERT_TAIL(&connections->young, client, in_young);
@@ -180,7 +180,8 @@ void deposit_close(struct client *client)
 {
 	if (client->young)
 		TAILQ_REMOVE(&client->connections->young, client, in_young);
-	if (client->kept) {
+	/* It is left to the next daemon. */
+	if (client->deposited && !client->holder.registry->ledger) {
 		close(client->fd);
 		return;
 	}

@@ -7,17 +7,6 @@
 #include "daemon/daemon.h"
 #include "tests/unit/fake_kernel.h"
 
-static void stay_young(struct world *world)
-{
-	world->clients_stay_young = true;
-	world->daemon->connections.w_young.repeat = 3600.;
-}
-
-static void grow_up(struct world *world)
-{
-	ev_invoke(world->daemon->loop, &world->daemon->connections.w_young, EV_TIMER);
-}
-
 TEST(young_connection_is_kept_at_a_clean_end)
 {
 	KEPT(world);
