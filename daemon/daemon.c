@@ -159,7 +159,6 @@ static void stop_watchers(struct daemon *daemon)
 	ev_signal_stop(daemon->loop, &daemon->w_hangup);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
 	deadlines_deinit(&daemon->connections);
-	deposits_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(&daemon->registry);
@@ -276,7 +275,6 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->client_timeout = options->client_timeout;
 	clients_init(connections);
 	deadlines_init(connections);
-	deposits_init(connections);
 	scheduler_init(connections);
 }
 

@@ -25,12 +25,11 @@ void inflight_forget(struct client *);
 /* Asks the kernel whether the client has fds in flight, and forgets those that it has read. */
 bool inflight_remains(struct client *);
 
-/* client_has_read() will be called when the client has read. False: it can't be waited for. */
-bool inflight_await(struct client *);
-/* A client whose fd the loop does not watch waits in a queue: if it hangs up there, it is closed. */
-void inflight_watch_hangup(struct client *);
-/* Asks the kernel about all clients that may have read, so that the numbers of fds in flight are right. May free clients that have left. */
-void inflight_look(struct connections *);
+/*
+ * client_has_read() will be called when the client has read; and a client that hangs up while it waits in a queue, where the loop does
+ * not watch its fd, is closed. False: there is no room in epoll.
+ */
+bool inflight_watch(struct client *);
 
-/* Whether the tenant may be sent more fds. As inflight_look(), if there seems to be no room. */
+/* Whether the tenant may be sent more fds. Asks about clients that may have read, if there seems to be no room. */
 bool inflight_has_room(struct connections *, const struct tenant *);

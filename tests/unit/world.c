@@ -464,7 +464,7 @@ struct end end_welcomed(struct world *world, pid_t pid)
 
 	say_hello(&end);
 	expect_welcome(&end);
-	/* As if that were DEPOSIT_INTERVAL ago. */
+	/* As if that were DEFER_INTERVAL ago. */
 	if (!world->clients_stay_young)
 		grow_up(world);
 	return end;
@@ -473,12 +473,12 @@ struct end end_welcomed(struct world *world, pid_t pid)
 void stay_young(struct world *world)
 {
 	world->clients_stay_young = true;
-	world->daemon->connections.w_young.repeat = 3600.;
+	world->daemon->connections.w_deferred.repeat = 3600.;
 }
 
 void grow_up(struct world *world)
 {
-	ev_invoke(world->daemon->loop, &world->daemon->connections.w_young, EV_TIMER);
+	ev_invoke(world->daemon->loop, &world->daemon->connections.w_deferred, EV_TIMER);
 }
 
 struct ends ends_welcomed(struct world *world, unsigned n)

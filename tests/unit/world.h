@@ -148,7 +148,7 @@ struct end end_new(struct world *, pid_t);
 struct end end_of_user(struct world *, pid_t, uid_t);
 /* One that was welcomed while the kernel did not hold, and whose connection is deposited. */
 struct end end_welcomed(struct world *, pid_t);
-/* From now on connections are deposited by grow_up() alone: as if DEPOSIT_INTERVAL had passed. */
+/* From now on connections are deposited by grow_up() alone: as if DEFER_INTERVAL had passed. */
 void stay_young(struct world *);
 void grow_up(struct world *);
 void end_deinit(struct end *);
