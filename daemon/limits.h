@@ -22,10 +22,8 @@ enum {
 	DEFAULT_CLIENT_TIMEOUT = 10,
 	/* Bytes of one tenant's requests under way and unread answers: 16 long requests, or 32 long answers. */
 	WAITING_BYTES_MAX = 4 << 20,
-	/* Clients that were sent fds, until the kernel is asked whether they have read: one call for each, and never many at once. */
-	UNASKED_MAX = 64,
-	/* Connections that are deposited in one turn of the loop: a tenth of a millisecond's work. */
-	DEPOSITS_MAX = 64,
+	/* Clients that are looked after in one turn of the loop: a millisecond's work, and more than can come in DEFER_INTERVAL. */
+	DEFERRED_MAX = 512,
 	/* Delayed answers that are sent in one turn of the loop when fds can be sent again. */
 	LATER_MAX = 64,
 	/* Leases, or events of a stream, that are released in one turn of the loop: a tenth of a millisecond. */
@@ -86,9 +84,8 @@ enum {
 #define TURN_TIME	  0.0001 /* of handling requests in one turn of the loop */
 #define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */
 #define BORDER_INTERVAL	  1.0	 /* between looks at the delegation of cgroups with clients */
-#define DEPOSIT_INTERVAL  0.05	 /* until new connections are deposited: the shortest programs have ended by then */
-#define DEPOSIT_PAUSE	  0.001	 /* … where very many came meanwhile */
-#define DEPOSIT_PATIENCE  1.0	 /* … for the keeper's answers, at the daemon's end */
+#define DEFER_INTERVAL	  0.05	 /* until new connections are deposited: the shortest programs have ended by then */
+#define DEPOSIT_PATIENCE  1.0	 /* for the keeper's answers, at the daemon's end */
 #define PAGES_INTERVAL	  0.05	 /* between looks at watched pages: a person does not notice */
 #define KEEPER_INTERVAL	  0.05	 /* between attempts to connect to the next keeper: a restart takes longer */
 #define KEEPER_PAUSE	  1.	 /* … after a keeper that ended within that time */
