@@ -94,7 +94,6 @@ static int embedded_register(struct embedded *embedded, struct kernel_call *call
 	struct description description;
 	struct trace_event *event;
 	struct holding *holding;
-	struct slot *slot;
 	int r;
 
 	if (call->flags & ~embedded->kernel.facts.flags)
@@ -109,13 +108,12 @@ static int embedded_register(struct embedded *embedded, struct kernel_call *call
 		trace_event_tidy(embedded, event);
 		return r;
 	}
-	r = slot_get(source, holding, &slot);
+	r = slot_get(source, holding, &call->index);
 	if (r != 0) {
 		holding_tidy(embedded, holding);
 		return r;
 	}
 	call->bit = holding->bit;
-	call->index = slot->index;
 	return KERNEL_OK;
 }
 
@@ -130,7 +128,7 @@ static int embedded_release(struct embedded *embedded, struct kernel_call *call,
 	if (source->batch != embedded->batches)
 		source_drain(embedded, source);
 	source->batch = embedded->batches;
-	slot_free(embedded, slot);
+	slot_free(embedded, source, slot);
 	return KERNEL_OK;
 }
 

@@ -31,17 +31,6 @@ static const struct tenant_column columns[] = {
 	{ { "REFUSED", COLUMN_LONG, 0 }, put_tenant_refusals, "", STYLE_WARNING, NULL },
 };
 
-static bool tenant_is_wanted(const struct ctl *ctl, const struct tenant_view *view)
-{
-	bool wanted = ctl->argc == 0;
-
-	for (int i = 0; i < ctl->argc; i++) {
-		wanted |= name_matches(ctl->argv[i], view->path, view->path_length);
-		wanted |= name_matches(ctl->argv[i], view->name.text, strlen(view->name.text));
-	}
-	return wanted;
-}
-
 struct tenants_values {
 	const char *sort;
 	bool full;
@@ -57,14 +46,17 @@ static int tenants_run(struct ctl *ctl)
 
 	options_read(ctl, &values, 0, INT32_MAX);
 	ctl->output.full = values.full;
-	r = control_open_or_explain(ctl, &control);
+	r = control_ask_or_explain(ctl, KIND_TENANTS, &control);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask(control, KIND_TENANTS);
-	while (r >= 0 && (r = control_next_row(control, &row)) > 0) {
+	while ((r = control_next_row(control, &row)) > 0) {
 		const struct tenant_view view = tenant_view_of(row);
+		bool wanted = ctl->argc == 0;
 
-		if (tenant_is_wanted(ctl, &view))
+		for (int i = 0; i < ctl->argc; i++)
+			wanted |= name_matches(ctl->argv[i], view.path, view.path_length) ||
+				  name_matches(ctl->argv[i], view.name.text, strlen(view.name.text));
+		if (wanted)
 			tenant_views_add(&views, row);
 	}
 	if (r < 0)

@@ -185,5 +185,6 @@ int look_now(struct session *session, struct record_view *view)
 	else
 		r = r == 0 ? look_at_all(session, view) : EXIT_DONE;
 	session->look_took = ctl_now_ns() - begun;
+	session->tracing->due = begun + session->look_took + look_pause(session);
 	return r;
 }

@@ -50,9 +50,9 @@ int tracefs_turn(struct tracefs_instance *, const struct event *, bool on);
 /* Prints "cannot ACTION" and the error: an enum exit_code. */
 int tracefs_explain(const char *action, int error);
 
-/* instance.c: an instance of our own. Other tracers' buffers, clocks and switches stay as they are; its events end with it. */
-int instance_make(struct tracefs_instance **ret); /* 0 or a negative errno */
-int instance_remove(struct tracefs_instance *);	  /* … */
+/* An instance of our own. Other tracers' buffers, clocks and switches stay as they are; its events end with it. 0 or a negative errno. */
+int instance_make(struct tracefs_instance **ret);
+int instance_remove(struct tracefs_instance *);
 
 /* buffer.c: the records of all CPUs of one instance, in the order of their times. */
 struct buffers;
@@ -132,7 +132,7 @@ void session_ask_daemon(struct session *);
 
 /*
  * look.c: switches on wanted events that have come, and off those that are not wanted any more: an enum exit_code. `view`:
- * NULL in the first look.
+ * NULL in the first look. Sets the time of the next look, `due`.
  */
 int look_now(struct session *, struct record_view *view);
 /* How long to wait before the next look, in ns. */

@@ -71,16 +71,6 @@ const struct event *tracing_next(const struct tracing *tracing, const struct eve
 	return NULL;
 }
 
-static bool look_at_multi(void *data _unused_, const char *shown, char *ret_fields, size_t size)
-{
-	struct event_format format;
-
-	if (tracefs_read_format("user_events_multi", shown, &format) < 0)
-		return false;
-	string_copy(ret_fields, size, format.fields);
-	return true;
-}
-
 int tracing_read(const struct tracing *tracing, char *status, struct catalogue *ret)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
@@ -92,7 +82,7 @@ int tracing_read(const struct tracing *tracing, char *status, struct catalogue *
 	while (r >= 0 && control && (r = control_next_row(control, &row)) > 0)
 		catalogue_add_row(ret, row);
 	if (r == 0 && tracing->kernel)
-		catalogue_merge(ret, status, look_at_multi, NULL);
+		catalogue_merge(ret, status, tracefs_read_format);
 	return r;
 }
 
