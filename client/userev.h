@@ -160,7 +160,7 @@ void userev_release(struct userev *userev, struct userev_event *event);
 bool userev_awaken(const struct userev_event *event) __attribute__((__cold__));
 
 /*
- * Returns whether a tracer has enabled the event. One load and one test while the event is off; false for an event that was
+ * Returns whether a tracer has enabled the event. Two loads and one test while the event is off; false for an event that was
  * never registered.
  */
 static inline bool userev_enabled(const struct userev_event *event)
@@ -168,19 +168,12 @@ static inline bool userev_enabled(const struct userev_event *event)
 	/* Another thread may be registering the event. Relaxed atomic loads cost as much as plain loads. */
 	uintptr_t status = (uintptr_t)event + (uintptr_t)__atomic_load_n(&event->status, __ATOMIC_RELAXED);
 	unsigned bit;
-#if defined(__x86_64__) || defined(__i386__)
-	/* The eight events of a byte are nearly always off together: test the byte in memory first, then the event's own bit. */
-	bool some;
 
-	__asm__ __volatile__("cmpb $0, %1" : "=@ccne"(some) : "m"(*(const unsigned char *)status));
-	if (__builtin_expect(!some, 1))
-		return false;
-	/* Recompute the address: the first comparison then needs no register for it. */
-	status = (uintptr_t)event + (uintptr_t)__atomic_load_n(&event->status, __ATOMIC_RELAXED);
-#else
+	/* The eight events of a byte are nearly always off together: test the byte first, then the event's own bit. */
 	if (__builtin_expect(__atomic_load_n((const unsigned char *)status, __ATOMIC_RELAXED) == 0, 1))
 		return false;
-#endif
+	/* Load the address again: until here it needs no register of its own. */
+	status = (uintptr_t)event + (uintptr_t)__atomic_load_n(&event->status, __ATOMIC_RELAXED);
 	bit = __atomic_load_n(&event->place.part.bit, __ATOMIC_RELAXED);
 	if (__builtin_expect((bit & USEREV_PENDING_) != 0, 0))
 		return userev_awaken(event);

@@ -48,10 +48,11 @@ struct userev_declaration {
 	uintptr_t flags;
 };
 
-/* Called by the macros only. userev_write_pieces() expects pieces[0] to be free for the index. */
+/* Called by the macros only. `buffer` and pieces[0] begin with room for the index. */
 void userev_load(struct userev_event *first, struct userev_event *end);
 void userev_unload(struct userev_event *first, struct userev_event *end);
-void userev_write_pieces(const struct userev_event *event, struct iovec *pieces, int n);
+void userev_write_buffer(const struct userev_event *event, unsigned char *buffer, size_t size);
+void userev_write_pieces(const struct userev_event *event, const struct iovec *pieces, int n);
 
 /* The section in which the linker collects the declared events of this program or shared library. */
 extern struct userev_event __start_userev_events[] __attribute__((__visibility__("hidden")));
@@ -75,15 +76,18 @@ extern struct userev_event __stop_userev_events[] __attribute__((__visibility__(
 #endif
 
 /*
- * A record under construction. Consecutive numbers are copied into `fixed` and share one piece; all other fields are written
- * from where they are. The compiler evaluates all offsets.
+ * A record under construction. What fits is copied into `buffer` behind the index, since the kernel charges a quarter more for a second
+ * piece; the rest is written from where it is. The compiler evaluates all offsets of fields.
  */
+#define USEREV_BUFFER_ 256
+
 struct userev_record_ {
-	unsigned char *fixed;
+	unsigned char *buffer;
 	struct iovec *pieces;
 	int n;
-	size_t at;    /* bytes used of `fixed` */
-	size_t run;   /* start of the current run of numbers in `fixed` */
+	size_t at;    /* bytes used of `buffer` */
+	size_t run;   /* start of the current piece in `buffer` */
+	size_t left;  /* bytes of `buffer` that neither are used nor belong to numbers */
 	size_t place; /* of the next field in the payload */
 	size_t end;   /* of the payload so far: strings and bytes follow the fields */
 };
@@ -100,21 +104,44 @@ USEREV_INLINE_ void userev_put_piece_(struct userev_record_ *record, const void 
 USEREV_INLINE_ void userev_end_run_(struct userev_record_ *record)
 {
 	if (record->at > record->run)
-		userev_put_piece_(record, record->fixed + record->run, record->at - record->run);
+		userev_put_piece_(record, record->buffer + record->run, record->at - record->run);
 	record->run = record->at;
+}
+
+USEREV_INLINE_ void userev_end_record_(struct userev_record_ *record, const struct userev_event *event)
+{
+	if (record->n == 0) {
+		userev_write_buffer(event, record->buffer, record->at);
+	} else {
+		userev_end_run_(record);
+		userev_write_pieces(event, record->pieces, record->n);
+	}
+}
+
+USEREV_INLINE_ void userev_put_bytes_(struct userev_record_ *record, const void *base, size_t length)
+{
+	if (length == 0)
+		return;
+	if (length <= record->left) {
+		memcpy(record->buffer + record->at, base, length);
+		record->at += length;
+		record->left -= length;
+	} else {
+		userev_end_run_(record);
+		userev_put_piece_(record, base, length);
+	}
 }
 
 USEREV_INLINE_ void userev_put_number_(struct userev_record_ *record, const void *number, size_t size)
 {
-	memcpy(record->fixed + record->at, number, size);
+	memcpy(record->buffer + record->at, number, size);
 	record->at += size;
 	record->place += size;
 }
 
 USEREV_INLINE_ void userev_put_struct_(struct userev_record_ *record, const void *base, size_t size)
 {
-	userev_end_run_(record);
-	userev_put_piece_(record, base, size);
+	userev_put_bytes_(record, base, size);
 	record->place += size;
 }
 
@@ -124,9 +151,8 @@ USEREV_INLINE_ void userev_put_chars_(struct userev_record_ *record, const char 
 	const void *nul = memchr(text, 0, size);
 	size_t length = nul ? (size_t)((const char *)nul - text) : size;
 
-	userev_end_run_(record);
-	userev_put_piece_(record, text, length);
-	userev_put_piece_(record, zeros, size - length);
+	userev_put_bytes_(record, text, length);
+	userev_put_bytes_(record, zeros, size - length);
 	record->place += size;
 }
 
@@ -206,7 +232,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 	const char *userev_text_##name = name##_ ? name##_ : "(null)"; \
 	const size_t userev_length_##name = strlen(userev_text_##name) + 1;
 #define USEREV_TEXT_AS_PUT(name) userev_put_place_(&userev_record, userev_length_##name);
-#define USEREV_TEXT_AS_DATA(name) userev_put_piece_(&userev_record, userev_text_##name, userev_length_##name);
+#define USEREV_TEXT_AS_DATA(name) userev_put_bytes_(&userev_record, userev_text_##name, userev_length_##name);
 #define USEREV_TEXT_AS_LITERAL(name) const void *name##_
 #define USEREV_TEXT_AS_FITS(name)
 
@@ -218,7 +244,7 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_BYTES_AS_PIECES(name) +1
 #define USEREV_BYTES_AS_CHECK(name)
 #define USEREV_BYTES_AS_PUT(name) userev_put_place_(&userev_record, name##_length_);
-#define USEREV_BYTES_AS_DATA(name) userev_put_piece_(&userev_record, name##_, name##_length_);
+#define USEREV_BYTES_AS_DATA(name) userev_put_bytes_(&userev_record, name##_, name##_length_);
 #define USEREV_BYTES_AS_LITERAL(name) const void *name##_, size_t name##_length_
 #define USEREV_BYTES_AS_FITS(name)
 
@@ -303,8 +329,8 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 	USEREV_DECLARE_(flags, provider##_##name, #provider "_" #name, #provider "_" #name) \
 	static __attribute__((__cold__, __noinline__, __unused__)) void userev_emit_##provider##_##name(void) \
 	{ \
-		struct iovec userev_pieces[1]; \
-		userev_write_pieces(&userev_event_##provider##_##name, userev_pieces, 1); \
+		unsigned char userev_index[4]; \
+		userev_write_buffer(&userev_event_##provider##_##name, userev_index, sizeof(userev_index)); \
 	} \
 	USEREV_SHORT_ENOUGH_(#provider "_" #name, #provider "_" #name)
 #define USEREV_EVENT_WITH_SOME(flags, provider, name, ...) \
@@ -318,15 +344,16 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 	static __attribute__((__cold__, __noinline__, __unused__)) void userev_emit_##id( \
 		USEREV_LIST_(count, USEREV_FIELD_, AS_PARAMETER, __VA_ARGS__)) \
 	{ \
-		unsigned char userev_fixed[1 USEREV_EACH_(count, USEREV_FIELD_, AS_FIXED, __VA_ARGS__)]; \
-		struct iovec userev_pieces[2 USEREV_EACH_(count, USEREV_FIELD_, AS_PIECES, __VA_ARGS__)]; \
-		struct userev_record_ userev_record = { userev_fixed, userev_pieces, 1, 0, 0, 0, \
-							0 USEREV_EACH_(count, USEREV_FIELD_, AS_SIZE, __VA_ARGS__) }; \
+		unsigned char userev_buffer[USEREV_BUFFER_]; \
+		struct iovec userev_pieces[1 USEREV_EACH_(count, USEREV_FIELD_, AS_PIECES, __VA_ARGS__)]; \
+		struct userev_record_ userev_record = { userev_buffer, userev_pieces, 0, 4, 0, \
+							USEREV_BUFFER_ - 4 - \
+								(0 USEREV_EACH_(count, USEREV_FIELD_, AS_FIXED, __VA_ARGS__)), \
+							0, 0 USEREV_EACH_(count, USEREV_FIELD_, AS_SIZE, __VA_ARGS__) }; \
 		USEREV_EACH_(count, USEREV_FIELD_, AS_CHECK, __VA_ARGS__) \
 		USEREV_EACH_(count, USEREV_FIELD_, AS_PUT, __VA_ARGS__) \
-		userev_end_run_(&userev_record); \
 		USEREV_EACH_(count, USEREV_FIELD_, AS_DATA, __VA_ARGS__) \
-		userev_write_pieces(&userev_event_##id, userev_pieces, userev_record.n); \
+		userev_end_record_(&userev_record, &userev_event_##id); \
 	} \
 	USEREV_SHORT_ENOUGH_(text, text USEREV_EACH_(count, USEREV_FIELD_, AS_DESCRIPTION, __VA_ARGS__))
 

@@ -32,13 +32,17 @@ static const char *take_text(struct cursor *cursor, size_t length)
 	return text;
 }
 
+/* With zeros behind it, to a multiple of four. */
 static const char *take_padded_text(struct cursor *cursor, size_t length)
 {
-	static const uint8_t zeros[4];
-	const char *text = take_text(cursor, length);
-	const uint8_t *padded = cursor_take(cursor, padding(length));
+	const size_t zeros = padding(length);
+	const char *text = cursor_take(cursor, length + zeros);
+	uint32_t last;
 
-	if (padded && memcmp(padded, zeros, padding(length)) != 0)
+	if (!text || length == 0)
+		return text;
+	memcpy(&last, text + length + zeros - sizeof(last), sizeof(last));
+	if (memchr(text, '\0', length) || (zeros > 0 && le32toh(last) >> 8 * (sizeof(last) - zeros) != 0))
 		cursor->failed = true;
 	return text;
 }
@@ -120,6 +124,12 @@ int decode_strings(struct cursor body, struct strings *ret)
 	return decode_texts(body, sizeof(struct wire_string), ret);
 }
 
+/* decode_texts() has checked it. */
+static const char *take_checked_text(struct cursor *cursor, size_t length)
+{
+	return cursor_take(cursor, length + padding(length));
+}
+
 bool strings_next(struct strings *strings, struct string_item *ret)
 {
 	struct wire_string head;
@@ -131,7 +141,7 @@ bool strings_next(struct strings *strings, struct string_item *ret)
 	*ret = (struct string_item){
 		.flags = head.flags,
 		.length = head.length,
-		.text = take_padded_text(&strings->items, head.length),
+		.text = take_checked_text(&strings->items, head.length),
 	};
 	return true;
 }
@@ -160,7 +170,7 @@ bool answers_next(struct answers *answers, struct answer *ret)
 		.stream = head.stream,
 		.index = head.index,
 		.length = head.length,
-		.text = take_padded_text(&answers->items, head.length),
+		.text = take_checked_text(&answers->items, head.length),
 	};
 	return true;
 }

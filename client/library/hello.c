@@ -46,8 +46,8 @@ int hello_take(struct userev *userev, struct reply *reply, uint16_t count _unuse
 		return r;
 	userev->connection.limits = limits;
 	userev->connection.state = CONNECTION_UP;
-	files->page_is_kernels = limits.backend == BACKEND_STATUS_PAGE;
-	files->payload_max = limits.payload_max;
+	files_mark(files, true); /* loss_report() ends that */
+	userev_limit(userev, limits.payload_max);
 	streams_expect_writers(&files->streams);
 	TAILQ_CONCAT(&files->outdated, &files->streams, entry);
 	TAILQ_CONCAT(&files->streams, &streams, entry);

@@ -49,13 +49,20 @@ struct userev {
 	bool watch_asked; /* on this connection */
 
 	struct losses losses;
-	struct losses reported;	      /* to a daemon */
-	_Atomic uint32_t reported_at; /* milliseconds */
+	struct losses reported; /* to a daemon */
 };
 
 static inline struct userev *userev_of(const struct stream *stream)
 {
 	return container_of(stream->files, struct userev, files);
+}
+
+/* Sets the largest payload, in the words that writers read. */
+static inline void userev_limit(struct userev *userev, uint32_t payload_max)
+{
+	userev->files.payload_max = payload_max;
+	userev->files.buffer_max =
+		userev->sealed ? 0 : MIN(payload_max, (uint32_t)USEREV_BUFFER_) + (uint32_t)sizeof(uint32_t);
 }
 
 /* Needs no system call, but may be some milliseconds behind. */

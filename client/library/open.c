@@ -144,6 +144,7 @@ _public_ void userev_seal(struct userev *userev)
 	if (!userev)
 		return;
 	userev->sealed = true;
+	userev_limit(userev, userev->files.payload_max);
 	streams_verify(&userev->files.streams);
 	batches_place(&userev->events, place_resume);
 }

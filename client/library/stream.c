@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Streams live in blocks that are never freed. A thread that writes a record may have read an event's slot, or a stream's fd
- * number, just before the event leaves the stream and the stream is closed.
+ * Streams are never freed. A thread that writes a record may have read an event's slot, or a stream's fd number, just before the
+ * event leaves the stream and the stream is closed.
  *
  * In that case the file is closed nevertheless, because the tenant is charged as long as it is open, but an unconnected socket
  * takes over its number, and the stream is quarantined. A writer would have to be delayed between two instructions for the whole
@@ -20,43 +20,24 @@
 #include "protocol/wire.h"
 
 enum {
-	BLOCK = 8,
-	SLOTS = 0x8000, /* the highest bit of an event's `stream` has another use: place.h */
 	QUARANTINE_MS = 10000,
 	QUARANTINE_MAX = 64, /* fds */
 };
 
-static _Atomic(struct stream *) blocks[SLOTS / BLOCK];
+_Atomic(struct stream *) stream_slots[STREAM_SLOTS];
 static struct streams unused = TAILQ_HEAD_INITIALIZER(unused);
 
-struct stream *stream_at(union userev_place place)
-{
-	const unsigned slot = place.part.stream % SLOTS;
-
-	if (slot == 0)
-		return NULL;
-	return atomic_load_explicit(&blocks[slot / BLOCK], memory_order_acquire) + slot % BLOCK;
-}
-
-/* Slot 0 means "not registered". */
 static struct stream *stream_new_slot(void)
 {
 	static uint16_t last;
-	const uint16_t slot = (uint16_t)(last + 1);
-	struct stream *block;
+	struct stream *stream = last + 1 < STREAM_SLOTS ? memory_new(sizeof(*stream)) : NULL;
 
-	if (slot == SLOTS)
+	if (!stream)
 		return NULL;
-	block = atomic_load(&blocks[slot / BLOCK]);
-	if (!block)
-		block = memory_new(BLOCK * sizeof(*block));
-	if (!block)
-		return NULL;
-	atomic_store_explicit(&blocks[slot / BLOCK], block, memory_order_release);
-	last = slot;
-	block[slot % BLOCK].slot = slot;
-	block[slot % BLOCK].fd = -1;
-	return &block[slot % BLOCK];
+	stream->slot = ++last;
+	stream->fd = -1;
+	atomic_store_explicit(&stream_slots[last], stream, memory_order_release);
+	return stream;
 }
 
 static struct stream *stream_take_slot(struct files *files)
@@ -203,6 +184,13 @@ void files_init(struct files *files)
 	TAILQ_INIT(&files->streams);
 	TAILQ_INIT(&files->outdated);
 	TAILQ_INIT(&files->quarantine);
+}
+
+void files_mark(struct files *files, bool always)
+{
+	static const uint8_t marked = 1;
+
+	files->mark = always ? &marked : files->page;
 }
 
 void files_close(struct files *files)

@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "client/library/file.h"
+#include "client/library/page.h"
 #include "client/userev.h"
 
 struct fdset;
@@ -33,21 +34,39 @@ TAILQ_HEAD(streams, stream);
 
 /* The page and the streams of a userev. */
 struct files {
-	uint8_t *page;		      /* never moves; NULL before the first WELCOME */
-	_Atomic bool page_is_kernels; /* so it is never marked as abandoned */
+	uint8_t *page; /* never moves; NULL before the first WELCOME */
+	/* Bit 0 of this byte: writers look at the connection. It is the page's, or always 1: files_mark(). */
+	_Atomic(const uint8_t *) mark;
 	_Atomic uint32_t payload_max;
-	_Atomic bool rescan;	   /* a stream was found to have ended: the state of its events has changed */
-	struct streams streams;	   /* of this connection */
-	struct streams outdated;   /* of former connections, open until all events are granted again */
-	struct streams quarantine; /* closed, and not reused yet; the oldest first */
+	_Atomic uint32_t buffer_max; /* of a record that write() may write; 0 in a sealed program */
+	_Atomic bool rescan;	     /* a stream was found to have ended: the state of its events has changed */
+	struct streams streams;	     /* of this connection */
+	struct streams outdated;     /* of former connections, open until all events are granted again */
+	struct streams quarantine;   /* closed, and not reused yet; the oldest first */
 	unsigned n_quarantined;
 };
+
+/* From now on writers look at the connection, or only when the page is abandoned. */
+void files_mark(struct files *, bool always);
+static inline bool files_are_marked(const struct files *files)
+{
+	return page_is_abandoned(atomic_load_explicit(&files->mark, memory_order_relaxed));
+}
 
 void files_init(struct files *);
 void files_close(struct files *);
 
+/* The highest bit of an event's `stream` has another use: place.h. Slot 0 means "not registered". */
+enum { STREAM_SLOTS = 0x8000 };
+
+extern _Atomic(struct stream *) stream_slots[STREAM_SLOTS];
+
 /* The stream of an event's place, or NULL if it is not registered. Lock-free. */
-struct stream *stream_at(union userev_place);
+static inline struct stream *stream_at(union userev_place place)
+{
+	return atomic_load_explicit(&stream_slots[place.part.stream % STREAM_SLOTS], memory_order_acquire);
+}
+
 /* Takes over the fd, which may be -1. NULL if there is no memory or no slot. */
 struct stream *stream_open(struct files *, uint32_t number, int fd);
 /* For a stream that no thread can be using. */

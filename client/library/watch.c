@@ -33,7 +33,7 @@ int watch_take_changed(struct userev *userev, const struct message *message)
 
 	if (decode_changed(message->body, &changed, &bits) != 0)
 		return -EPROTO;
-	userev->files.payload_max = changed.payload_max;
+	userev_limit(userev, changed.payload_max);
 	batches_scan_again(&userev->events);
 	return 0;
 }

@@ -255,9 +255,11 @@ int control_explain(const char *path, int error)
 	return ctl_explain(table, path, error);
 }
 
-int control_open_or_explain(struct ctl *ctl, struct control **ret)
+int control_ask_or_explain(struct ctl *ctl, uint16_t kind, struct control **ret)
 {
 	int r = control_open(ctl->control_socket, ret);
 
+	if (r == 0)
+		r = control_ask(*ret, kind);
 	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
 }

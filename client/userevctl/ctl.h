@@ -123,8 +123,8 @@ struct meaning {
 int ctl_explain(const struct meaning *, const char *path, int error);
 /* Prints a message with advice for an error of the control socket; returns the exit code. */
 int control_explain(const char *path, int error);
-/* control_open() that explains its errors: an enum exit_code. */
-int control_open_or_explain(struct ctl *, struct control **ret);
+/* control_open() and control_ask(), with their errors explained: an enum exit_code. */
+int control_ask_or_explain(struct ctl *, uint16_t kind, struct control **ret);
 
 /* names.c: names of events, and patterns. */
 bool name_matches(const char *pattern, const char *name, size_t length);

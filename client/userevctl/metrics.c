@@ -15,11 +15,10 @@ static int metrics_print(struct ctl *ctl, FILE *file)
 	struct row_field text;
 	int r;
 
-	r = control_open_or_explain(ctl, &control);
+	r = control_ask_or_explain(ctl, KIND_METRICS, &control);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask(control, KIND_METRICS);
-	while (r >= 0 && (r = control_next_row(control, &row)) > 0)
+	while ((r = control_next_row(control, &row)) > 0)
 		if (row_find(row, "text", &text))
 			fwrite(text.value, 1, text.length, file);
 	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;

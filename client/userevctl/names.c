@@ -51,7 +51,8 @@ static bool name_check(const struct tracing *tracing, const char *wanted)
 	struct suggestions suggestions = { .wanted = wanted };
 	bool foreign = false;
 
-	for (const struct event *event = NULL; (event = tracing_next(tracing, NULL, 0, event));) {
+	for (size_t i = 0; i < tracing->events.n; i++) {
+		const struct event *event = &tracing->events.events[i];
 		size_t length = strlen(event->shown);
 
 		if (tracing_matches(tracing, wanted, event))
@@ -63,12 +64,12 @@ static bool name_check(const struct tracing *tracing, const char *wanted)
 	return false;
 }
 
-int names_check(const struct tracing *tracing, char *const *patterns, int n, bool may_wait)
+int names_check(const struct tracing *tracing, bool may_wait)
 {
 	int r = EXIT_DONE;
 
-	for (int i = 0; i < n; i++)
-		if (!(may_wait && is_pattern(patterns[i])) && !name_check(tracing, patterns[i]))
+	for (int i = 0; i < tracing->n_patterns; i++)
+		if (!(may_wait && is_pattern(tracing->patterns[i])) && !name_check(tracing, tracing->patterns[i]))
 			r = EXIT_REFUSED;
 	return r;
 }

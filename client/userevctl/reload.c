@@ -53,12 +53,10 @@ static int reload_run(struct ctl *ctl)
 
 	options_read(ctl, NULL, 0, 0);
 	json.file = ctl->output.file;
-	r = control_open_or_explain(ctl, &control);
+	r = control_ask_or_explain(ctl, KIND_RELOAD, &control);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask(control, KIND_RELOAD);
-	if (r == 0)
-		r = control_next_packet(control);
+	r = control_next_packet(control);
 	if (r == 0 && ctl->output.json) {
 		json_begin(&json, '{');
 		json_put_begin(&json, "problems", '[');

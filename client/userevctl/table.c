@@ -59,40 +59,33 @@ size_t display_width(const char *text)
 	return width;
 }
 
-/* Paths differ more often at their ends. */
-static void shorten_middle(const char *text, size_t width, char *ret, size_t size)
-{
-	size_t front = (width - 3) / 2, left = display_width(text), columns;
-	size_t front_bytes = bytes_that_fit(text, front, &columns);
-	const char *back = text;
-
-	for (; left > width - 3 - front; left -= columns)
-		back += next_character(back, &columns);
-	snprintf(ret, size, "%.*s...%s", (int)front_bytes, text, back);
-}
-
 void shorten(enum column_kind kind, const char *text, size_t width, char *ret, size_t size)
 {
 	static const char more[] = ", ...";
-	const char *comma = kind == COLUMN_LIST ? strstr(text, ", ") : NULL;
-	size_t taken, first = comma ? (size_t)(comma - text) : 0, shown = 0;
+	const char *comma = kind == COLUMN_LIST ? strstr(text, ", ") : NULL, *back = text;
+	size_t taken, left = display_width(text), shown = 0, fitting, front;
 
-	if (kind < COLUMN_PATH || display_width(text) <= width) {
+	if (kind < COLUMN_PATH || left <= width) {
 		snprintf(ret, size, "%s", text);
 	} else if (kind == COLUMN_LONG) {
 		snprintf(ret, size, "%.*s...", (int)bytes_that_fit(text, width - 3, &taken), text);
 	} else if (!comma) {
-		shorten_middle(text, width, ret, size);
+		/* In the middle: paths differ more often at their ends. */
+		front = (width - 3) / 2;
+		fitting = bytes_that_fit(text, front, &taken);
+		for (; left > width - 3 - front; left -= taken)
+			back += next_character(back, &taken);
+		snprintf(ret, size, "%.*s...%s", (int)fitting, text, back);
 	} else {
-		size_t fitting = bytes_that_fit(text, width - strlen(more), &taken);
-		_cleanup_(freep) char *item = must(strndup(text, first));
+		_cleanup_(freep) char *first = must(strndup(text, (size_t)(comma - text)));
 
+		fitting = bytes_that_fit(text, width - strlen(more), &taken);
 		for (; comma && (size_t)(comma - text) <= fitting; comma = strstr(comma + 1, ", "))
 			shown = (size_t)(comma - text);
 		if (shown > 0)
 			snprintf(ret, size, "%.*s", (int)shown, text);
 		else
-			shorten(COLUMN_PATH, item, width - strlen(more), ret, size);
+			shorten(COLUMN_PATH, first, width - strlen(more), ret, size);
 		strncat(ret, more, size - strlen(ret) - 1);
 	}
 }

@@ -37,7 +37,7 @@ static int explain_decide(struct question *question, struct text *why)
 	struct registry *registry = question->tenant->registry;
 	struct policy_verdict verdict;
 	struct quota_event none;
-	const struct event *event;
+	struct event *event;
 	const struct grant *grant;
 	uint16_t flags = question->asked.flags;
 	int r = policy_admit(&question->tenant->rules.values, question->asked.text, question->asked.length,

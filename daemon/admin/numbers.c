@@ -67,7 +67,7 @@ TOTAL(bad, daemon->registry.kernel->tracer ? daemon->registry.kernel->totals.bad
 TOTAL(lost, daemon->registry.lost)
 TOTAL(too_big, daemon->registry.too_big)
 
-OF_TENANT(events, tenant->grants.n)
+OF_TENANT(events, tenant->n_grants)
 OF_TENANT(max_events, limit_or_absent(tenant->level->own.maximum))
 OF_TENANT(reserved, sum_reserves(tenant, false).maximum)
 OF_TENANT(reserved_filled, sum_reserves(tenant, false).filled)

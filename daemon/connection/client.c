@@ -259,14 +259,18 @@ void client_close(struct client *client)
 	TAILQ_INSERT_TAIL(&client->connections->leaving, client, leaves);
 }
 
-/* All that it holds, but its place among its tenant's connections. */
-static void client_release_all(struct client *client)
+/* What it holds, but its place among its tenant's connections: about so much of it. */
+static void client_release(struct client *client, unsigned most)
 {
-	leases_drop(&client->holder, UINT_MAX);
-	while (!LIST_EMPTY(&client->holder.shares))
-		share_free(LIST_FIRST(&client->holder.shares));
-	if (client->holder.watching)
-		pages_watch(&client->holder, false);
+	struct holder *holder = &client->holder;
+	unsigned leases = holder->leases.n;
+
+	if (holder->watching)
+		pages_watch(holder, false);
+	leases_drop(holder, most);
+	most -= MIN(most, leases);
+	for (; !LIST_EMPTY(&holder->shares) && most > 0; most -= MIN(most, (unsigned)RELEASES_OF_FILE))
+		share_free(LIST_FIRST(&holder->shares));
 }
 
 /* Whatever was to be done for it, or with it. */
@@ -299,7 +303,7 @@ void client_free(struct client *client)
 	/* The connection before the streams: a peer that sees it closed may rely on the rest being released soon. */
 	deposit_close(client);
 	if (tenant) {
-		client_release_all(client);
+		client_release(client, UINT_MAX);
 		holder_strike(&client->holder);
 		LIST_REMOVE(&client->holder, in_tenant);
 		tenant->connections--;
@@ -369,20 +373,10 @@ static void client_end(struct client *client)
 {
 	client_stop(client);
 	shutdown(client->fd, SHUT_RDWR);
-	client_release_all(client);
+	client_release(client, UINT_MAX);
 	holder_enter(&client->holder);
 	client->life = LIFE_ENDED;
 	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
-}
-
-/* The connection ends before its leases, which may be many: the rest is dropped in later turns. */
-static void client_begin_end(struct client *client, unsigned releases)
-{
-	client_stop(client);
-	if (client->holder.watching)
-		pages_watch(&client->holder, false);
-	shutdown(client->fd, SHUT_RDWR);
-	leases_drop(&client->holder, releases);
 }
 
 void clients_sweep(struct connections *connections)
@@ -393,14 +387,19 @@ void clients_sweep(struct connections *connections)
 	if (TAILQ_EMPTY(&connections->leaving))
 		return;
 	while (left > 0 && (client = TAILQ_FIRST(&connections->leaving))) {
-		unsigned n = client->holder.leases.n + RELEASES_OF_CLIENT;
+		unsigned n =
+			client->holder.leases.n + RELEASES_OF_FILE * shares_count(&client->holder) + RELEASES_OF_CLIENT;
 
-		if (n > left)
-			client_begin_end(client, left);
-		else if (inflight_remains(client) && inflight_watch(client))
+		if (n > left) {
+			/* The connection ends first; the rest is released in later turns. */
+			client_stop(client);
+			shutdown(client->fd, SHUT_RDWR);
+			client_release(client, left);
+		} else if (inflight_remains(client) && inflight_watch(client)) {
 			client_end(client);
-		else
+		} else {
 			client_free(client);
+		}
 		left -= MIN(n, left);
 	}
 	connections->call->fd_freed(connections);

@@ -242,6 +242,17 @@ void ledger_enter_text(struct ledger *ledger, uint32_t *place, uint16_t kind, ui
 		ledger_write(ledger, place, entry, data, size, text);
 }
 
+void ledger_become(struct ledger *ledger, uint32_t place, uint16_t kind, uint64_t word)
+{
+	struct ledger_entry *entry;
+
+	if (!ledger || ledger->failed < 0)
+		return;
+	entry = entry_at(ledger, place);
+	memcpy(entry + 1, &word, sizeof(word));
+	entry_set_kind(entry, kind);
+}
+
 /* Room for bits: four words at first, then twice as many. */
 static void marks_grow(struct ledger *ledger, uint32_t *place, struct ledger_entry entry, uint32_t word)
 {

@@ -69,6 +69,8 @@ void ledger_enter(struct ledger *, uint32_t *place, uint16_t kind, uint64_t a, u
 /* With a text behind the data. */
 void ledger_enter_text(struct ledger *, uint32_t *place, uint16_t kind, uint64_t a, const void *data, size_t size,
 		       const char *text);
+/* The entry is of that kind from now on, and its data are this word, as they were zeros before. */
+void ledger_become(struct ledger *, uint32_t place, uint16_t kind, uint64_t word);
 /* Sets or clears a bit of the data, which is zeros before the first, and grows. */
 void ledger_mark(struct ledger *, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, uint32_t bit, bool on);
 void ledger_strike(struct ledger *, uint32_t *place);

@@ -216,9 +216,9 @@ static void restore_grant(struct restoration *restoration, const struct ledger_e
 	    description_parse((const char *)(thing + 1) + sizeof(entry), thing->data_size - sizeof(entry), &description,
 			      &why) != 0)
 		return;
-	r = grant_restore(tenant, thing->a, &description, entry.flags, &grant);
+	r = grant_get(tenant, &description, entry.flags, thing->a, &grant, &why);
 	restore_check(restoration, r);
-	if (r < 0)
+	if (r != 0)
 		return;
 	if (entry.persistent)
 		grant_persists(grant);
@@ -229,8 +229,10 @@ static void restore_grant(struct restoration *restoration, const struct ledger_e
 static void restore_reference(struct restoration *restoration, struct stream *stream, struct grant *grant, uint32_t bit,
 			      uint32_t index)
 {
+	uint32_t asked = 0;
+
 	grant->bit = bit;
-	restore_check(restoration, reference_get(stream, grant, index) ? 0 : -ENOMEM);
+	restore_check(restoration, reference_get(stream, grant, index, &asked) ? 0 : -ENOMEM);
 }
 
 /* A registration without an answer is sent again: one by one, since there are few. */

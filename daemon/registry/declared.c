@@ -96,7 +96,9 @@ static void declared_complain(const struct section *event, const char *why)
 
 static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
 {
-	if (!reference_get(stream, item->grant, index))
+	uint32_t asked = 0;
+
+	if (!reference_get(stream, item->grant, index, &asked))
 		return false;
 	grant_lease_begins(item->grant);
 	item->held = true;
@@ -141,7 +143,7 @@ static int declared_add_item(struct declared *declared, const struct section *ev
 
 	*item = (struct item){ .event = event, .flags = declared_flags(declared, event), .asked = true };
 	if (r == 0)
-		r = grant_get(declared->tenant, &description, 0, &item->grant, &why);
+		r = grant_get(declared->tenant, &description, 0, 0, &item->grant, &why);
 	if (r != 0) {
 		declared_complain(event, r < 0 ? strerror(-r) : sentence);
 		return 0;
@@ -277,7 +279,7 @@ static bool declared_has(const struct declared *declared, const struct section *
 	static struct description description; /* large */
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	const struct event *event;
+	struct event *event;
 	const struct grant *grant;
 
 	if (declared_describe(wanted, &description, &why) != 0)
@@ -286,19 +288,6 @@ static bool declared_has(const struct declared *declared, const struct section *
 	grant = grant_find(declared->tenant, event);
 	return grant && grant->leases > 0 && streq(event->description, description.canonical) &&
 	       (grant->persistent || !wanted->values[POLICY_PERSIST].number || !can_persist(declared));
-}
-
-static bool declared_is_up_to_date(const struct registry *registry)
-{
-	const struct declared *declared = registry->declared;
-	const struct sections *events = &registry->policy->events;
-
-	if (!declared || declared->n != events->n)
-		return !declared && events->n == 0;
-	for (size_t i = 0; i < events->n; i++)
-		if (!declared_has(declared, events->at[i]))
-			return false;
-	return true;
 }
 
 /* NULL: no memory. */
@@ -329,10 +318,16 @@ static struct declared *declared_make(struct registry *registry)
 
 void declared_adopt(struct registry *registry)
 {
-	struct declared *declared;
+	const struct sections *events = &registry->policy->events;
+	struct declared *declared = registry->declared;
+	size_t n = 0;
 
 	/* It looks again when the kernel has answered. */
-	if (registry->declaring || declared_is_up_to_date(registry))
+	if (registry->declaring)
+		return;
+	while (declared && n < events->n && declared_has(declared, events->at[n]))
+		n++;
+	if (n == events->n && (!declared || declared->n == n))
 		return;
 	declared = declared_make(registry);
 	if (!declared) {

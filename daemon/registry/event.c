@@ -6,6 +6,7 @@
 
 #include "daemon/ledger/entries.h"
 #include "daemon/limits.h"
+#include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
@@ -24,36 +25,33 @@ static void grant_enter(struct grant *grant)
 			  sizeof(entry), grant->event->description);
 }
 
-/* What an event is found by: the beginning of its description. */
-struct event_key {
-	const char *text;
-	size_t length;
-	uint32_t hash;
-};
-
-static struct event_key event_key_make(const char *text, size_t length)
+static struct event_key event_find(const struct registry *registry, const char *text, size_t length)
 {
-	return (struct event_key){ text, length, table_hash(text, length) };
+	struct event_key key = { text, length, table_hash(text, length), NULL };
+
+	HASH_FIND_BYHASHVALUE(by_key, registry->events, key.text, key.length, key.hash, key.found);
+	return key;
 }
 
 /* The key of a multi-format event is its whole description with the NUL, so it is none of the names that are keys of other events. */
-static struct event_key event_key(const struct description *description, uint16_t flags)
+static struct event_key event_find_described(const struct registry *registry, const struct description *description,
+					     uint16_t flags)
 {
-	return event_key_make(description->canonical, flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) + 1
-										    : description->name_length);
+	return event_find(registry, description->canonical,
+			  flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) + 1
+							: description->name_length);
 }
 
-static struct event *event_find(const struct registry *registry, struct event_key key)
+struct event_key event_look_up(const struct registry *registry, const char *text, size_t length)
 {
-	struct event *event;
+	const char *blank = memchr(text, ' ', length);
 
-	HASH_FIND_BYHASHVALUE(by_key, registry->events, key.text, key.length, key.hash, event);
-	return event;
+	return event_find(registry, text, blank ? (size_t)(blank - text) : length);
 }
 
 struct event *event_by_name(const struct registry *registry, const char *name, size_t length)
 {
-	return event_find(registry, event_key_make(name, length));
+	return event_find(registry, name, length).found;
 }
 
 struct event *event_after(struct registry *registry, uint64_t number)
@@ -70,15 +68,16 @@ struct event *event_after(struct registry *registry, uint64_t number)
 }
 
 /* Frees it unless some tenant holds it. */
-static void event_tidy(struct event *event)
+static void event_tidy(struct registry *registry, struct event *event)
 {
 	if (!LIST_EMPTY(&event->grants))
 		return;
-	if (event->registry->event_cursor == event)
-		event->registry->event_cursor = event->by_key.prev;
-	HASH_DELETE(by_key, event->registry->events, event);
-	event->registry->n_events--;
+	if (registry->event_cursor == event)
+		registry->event_cursor = event->by_key.prev;
+	HASH_DELETE(by_key, registry->events, event);
+	registry->n_events--;
 	quota_event_deinit(&event->account);
+	memory_freed(&registry->memory, sizeof(*event));
 	free(event);
 }
 
@@ -90,19 +89,19 @@ static int event_new(struct registry *registry, const struct description *descri
 
 	if (!event)
 		return -ENOMEM;
-	*event = (struct event){
-		.registry = registry,
-		.number = registry->last_event + 1,
-		.flags = flags & REGISTER_MULTI_FORMAT,
-		.name_length = (uint16_t)description->name_length,
-		.length = (uint16_t)length,
-	};
+	event->number = registry->last_event + 1;
+	event->flags = flags & REGISTER_MULTI_FORMAT;
+	event->name_length = (uint16_t)description->name_length;
+	event->length = (uint16_t)length;
+	event->first.tenant = NULL;
+	LIST_INIT(&event->grants);
 	memcpy(event->description, description->canonical, length + 1);
 	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, registry->events, event->description, key.length, key.hash, event);
 	if (!table_added()) {
 		free(event);
 		return -ENOMEM;
 	}
+	memory_taken(&registry->memory, sizeof(*event));
 	quota_event_init(&event->account, &registry->machine);
 	registry->last_event = event->number;
 	registry->n_events++;
@@ -129,19 +128,15 @@ static const struct tenant *find_related(const struct tenant *tenant, const stru
 	return NULL;
 }
 
-static bool event_is_declared(const struct event *event)
-{
-	return policy_find_event(event->registry->policy, event->description, event->name_length);
-}
-
 /*
  * Names the tenant that holds the event if it is related. Fields are shown only to tenants that hold or may hold the event;
  * the existence of an unrelated tenant is not revealed.
  */
-static void event_say_taken(const struct tenant *tenant, const struct event *event, struct text *why)
+static void event_say_taken(const struct tenant *tenant, struct event *event, struct text *why)
 {
 	const struct grant *own = grant_find(tenant, event);
 	const struct tenant *related = own ? NULL : find_related(tenant, event);
+	const bool is_declared = policy_find_event(tenant->registry->policy, event->description, event->name_length);
 
 	text_printf(why, "the name '%.*s' is taken by ", (int)MIN(event->name_length, 60), event->description);
 	if (own) {
@@ -150,10 +145,10 @@ static void event_say_taken(const struct tenant *tenant, const struct event *eve
 		text_printf(why, "an event of the tenant ");
 		text_excerpt(why, related->path, strlen(related->path));
 	} else {
-		text_printf(why, event_is_declared(event) ? "the event that the policy declares" : "an event");
+		text_printf(why, is_declared ? "the event that the policy declares" : "an event");
 	}
 	text_printf(why, " with other fields; choose another name, or the same fields");
-	if (own || event_is_declared(event))
+	if (own || is_declared)
 		text_printf(why, ": %s", event->description);
 }
 
@@ -167,37 +162,45 @@ bool grant_may_be_one_of_many(const struct tenant *tenant)
 	return tenant->registry->kernel->facts.flags & rules_flags(tenant) & REGISTER_MULTI_FORMAT;
 }
 
-/* Finds it, with the key that it has or would have. */
-static struct event *event_look_up(const struct tenant *tenant, const struct description *description, uint16_t *flags,
-				   struct event_key *ret_key)
+/* With the key that a client's event has or would have: that of the request, if the name is the same in canonical form. */
+static struct event_key event_find_meant(const struct tenant *tenant, const struct description *description,
+					 struct event_key key, uint16_t *flags)
 {
-	struct event *event;
-
-	*ret_key = event_key(description, *flags);
-	event = event_find(tenant->registry, *ret_key);
-	if (!event || event_has_fields(event, description) || !grant_may_be_one_of_many(tenant))
-		return event;
+	if (*flags & REGISTER_MULTI_FORMAT || key.length != description->name_length ||
+	    memcmp(key.text, description->canonical, key.length) != 0)
+		key = event_find_described(tenant->registry, description, *flags);
+	if (!key.found || event_has_fields(key.found, description) || !grant_may_be_one_of_many(tenant))
+		return key;
 	*flags |= REGISTER_MULTI_FORMAT;
-	*ret_key = event_key(description, *flags);
-	return event_find(tenant->registry, *ret_key);
+	return event_find_described(tenant->registry, description, *flags);
 }
 
 struct event *event_meant(const struct tenant *tenant, const struct description *description, uint16_t *flags)
 {
-	struct event_key key;
-
-	return event_look_up(tenant, description, flags, &key);
+	return event_find_meant(tenant, description, (struct event_key){ 0 }, flags).found;
 }
 
-struct grant *grant_find(const struct tenant *tenant, const struct event *event)
+struct grant *grant_find(const struct tenant *tenant, struct event *event)
 {
-	return event ? id_table_find(&tenant->grants, event->number) : NULL;
+	if (!event)
+		return NULL;
+	return event->first.tenant == tenant ? &event->first : id_table_find(&tenant->grants, event->number);
+}
+
+static void grant_free(struct grant *grant)
+{
+	if (grant == &grant->event->first) {
+		grant->tenant = NULL;
+		return;
+	}
+	id_table_remove(&grant->tenant->grants, grant);
+	free(grant);
 }
 
 /* The grant is in no list yet. NULL: no memory. */
 static struct grant *grant_new(struct tenant *tenant, struct event *event, uint64_t number)
 {
-	struct grant *grant = malloc(sizeof(*grant));
+	struct grant *grant = event->first.tenant ? malloc(sizeof(*grant)) : &event->first;
 
 	if (!grant)
 		return NULL;
@@ -208,13 +211,13 @@ static struct grant *grant_new(struct tenant *tenant, struct event *event, uint6
 		.number = number ? number : ++tenant->registry->last_number,
 		.references = 1,
 	};
-	if (id_table_add(&tenant->grants, grant))
+	if (grant == &event->first || id_table_add(&tenant->grants, grant))
 		return grant;
 	free(grant);
 	return NULL;
 }
 
-/* Finds or makes the tenant's grant. `number`: the one that it had before a restart; 0: a new one. */
+/* Finds or makes the tenant's grant. */
 static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64_t number, struct grant **ret,
 			      struct text *why)
 {
@@ -233,83 +236,68 @@ static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64
 	else
 		r = admission_charge(tenant, RESOURCE_EVENTS, &event->account, &grant->charge, why);
 	if (r != 0) {
-		id_table_remove(&tenant->grants, grant);
-		free(grant);
+		grant_free(grant);
 		return r;
 	}
 	LIST_INSERT_HEAD(&event->grants, grant, in_event);
+	tenant->n_grants++;
 	tenant->lingering++; /* until a client leases it */
 	grant_enter(grant);
 	*ret = grant;
 	return 0;
 }
 
-/* The event is one that was found, or NULL. `number`: see grant_find_or_make(). */
-static int grant_make(struct tenant *tenant, const struct description *description, struct event *event,
-		      struct event_key key, uint16_t flags, uint64_t number, struct grant **ret, struct text *why)
+static int grant_make(struct tenant *tenant, const struct description *description, struct event_key key,
+		      uint16_t flags, uint64_t number, struct grant **ret, struct text *why)
 {
+	struct event *event = key.found;
 	int r = 0;
 
+	if (event && !event_has_fields(event, description)) {
+		event_say_taken(tenant, event, why);
+		return REFUSAL_NAME_TAKEN;
+	}
 	if (!event)
 		r = event_new(tenant->registry, description, key, flags, &event);
-	else if (!event_has_fields(event, description))
-		r = REFUSAL_NAME_TAKEN;
-	if (r == REFUSAL_NAME_TAKEN)
-		event_say_taken(tenant, event, why);
-	if (r != 0)
-		return r;
-	r = grant_find_or_make(tenant, event, number, ret, why);
-	if (r != 0)
-		event_tidy(event);
+	if (r == 0)
+		r = grant_find_or_make(tenant, event, number, ret, why);
+	if (r != 0 && event)
+		event_tidy(tenant->registry, event);
 	/* Not before: giving up kept streams may free the event. */
 	if (r > 0 && streams_yield(tenant->level))
 		text_printf(why, "; events kept after their programs ended are released now: try again");
 	return r;
 }
 
-int grant_get(struct tenant *tenant, const struct description *description, uint16_t flags, struct grant **ret,
-	      struct text *why)
+int grant_get(struct tenant *tenant, const struct description *description, uint16_t flags, uint64_t number,
+	      struct grant **ret, struct text *why)
 {
-	const struct event_key key = event_key(description, flags);
+	const struct event_key key = event_find_described(tenant->registry, description, flags);
 
-	return grant_make(tenant, description, event_find(tenant->registry, key), key, flags, 0, ret, why);
+	return grant_make(tenant, description, key, flags, number, ret, why);
 }
 
-int grant_ask(struct tenant *tenant, const struct description *description, uint16_t *flags, struct grant **ret,
-	      struct text *why)
+int grant_ask(struct tenant *tenant, const struct description *description, struct event_key key, uint16_t *flags,
+	      struct grant **ret, struct text *why)
 {
 	const bool is_plain = *flags == 0;
-	struct event_key key;
-	struct event *event = event_look_up(tenant, description, flags, &key);
-	int r = grant_make(tenant, description, event, key, *flags, 0, ret, why);
+	int r;
 
+	key = event_find_meant(tenant, description, key, flags);
+	r = grant_make(tenant, description, key, *flags, 0, ret, why);
 	if (r == 0 && is_plain)
 		(*ret)->admitted = tenant->registry->generation;
 	return r;
 }
 
-int grant_restore(struct tenant *tenant, uint64_t number, const struct description *description, uint16_t flags,
-		  struct grant **ret)
+struct grant *grant_admitted(const struct tenant *tenant, struct event_key key, const char *text, size_t length)
 {
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
-	const struct event_key key = event_key(description, flags);
-	struct event *event = event_find(tenant->registry, key);
-	int r = grant_make(tenant, description, event, key, flags, number, ret, &why);
+	struct grant *grant = grant_find(tenant, key.found);
 
-	return r > 0 ? -EINVAL : r;
-}
-
-struct grant *grant_admitted(struct tenant *tenant, const char *text, size_t length)
-{
-	const char *blank = memchr(text, ' ', length);
-	const struct event *event = event_by_name(tenant->registry, text, blank ? (size_t)(blank - text) : length);
-	struct grant *grant;
-
-	if (!event || event->length != length || memcmp(event->description, text, length) != 0)
+	if (!grant || grant->admitted != tenant->registry->generation || key.found->length != length ||
+	    memcmp(key.found->description, text, length) != 0)
 		return NULL;
-	grant = grant_find(tenant, event);
-	return grant && grant->admitted == tenant->registry->generation ? grant_ref(grant) : NULL;
+	return grant_ref(grant);
 }
 
 struct grant *grant_ref(struct grant *grant)
@@ -321,17 +309,19 @@ struct grant *grant_ref(struct grant *grant)
 struct grant *grant_unref(struct grant *grant)
 {
 	struct tenant *tenant;
+	struct event *event;
 
 	if (!grant || --grant->references > 0)
 		return NULL;
 	tenant = grant->tenant;
+	event = grant->event;
+	tenant->n_grants--;
 	tenant->lingering--;
 	ledger_strike(tenant->registry->ledger, &grant->entry);
-	id_table_remove(&tenant->grants, grant);
 	LIST_REMOVE(grant, in_event);
 	quota_charge_deinit(&grant->charge);
-	event_tidy(grant->event);
-	free(grant);
+	grant_free(grant);
+	event_tidy(tenant->registry, event);
 	tenant_release(tenant);
 	return NULL;
 }

@@ -3,7 +3,6 @@
 #include "daemon/registry/reference.h"
 
 #include "daemon/ledger/entries.h"
-#include "daemon/process/memory.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/stream.h"
@@ -20,32 +19,49 @@ struct releases {
 	struct release release[];
 };
 
-static void reference_enter(struct reference *reference)
+/* The entry that the kernel was asked for it becomes that of the reference, unless it has one. */
+static void reference_enter(struct reference *reference, uint32_t *asked)
 {
-	const struct stream *stream = reference->stream;
 	const struct entry_reference entry = { .index = reference->index, .bit = reference->grant->bit };
+	const struct stream *stream = reference->stream;
+	uint64_t word;
 
-	ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
-		     reference->grant->number, &entry, sizeof(entry));
+	_Static_assert(sizeof(word) == sizeof(entry), "data of one word");
+	if (reference->entry != 0 || *asked == 0) {
+		ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
+			     reference->grant->number, &entry, sizeof(entry));
+		return;
+	}
+	memcpy(&word, &entry, sizeof(word));
+	ledger_become(stream->registry->ledger, *asked, ENTRY_REFERENCE, word);
+	reference->entry = *asked;
+	*asked = 0;
 }
 
-void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_entry)
+void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_asked)
 {
-	ledger_enter(stream->registry->ledger, ret_entry, ENTRY_ASKED, stream->number, grant->number, "", 0);
+	static const uint64_t none;
+
+	ledger_enter(stream->registry->ledger, ret_asked, ENTRY_ASKED, stream->number, grant->number, &none,
+		     sizeof(none));
 }
 
 void reference_free(struct reference *reference)
 {
+	struct grant *grant = reference->grant;
+	struct tenant *tenant = reference->stream->tenant;
+
 	if (reference->release)
 		reference->release->reference = NULL;
-	reference->stream->tenant->ended++;
-	ledger_strike(reference->stream->registry->ledger, &reference->entry);
+	tenant->ended++;
+	ledger_strike(tenant->registry->ledger, &reference->entry);
 	id_table_remove(&reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
-	grant_unref(reference->grant);
-	quota_release(&reference->stream->tenant->level->own_leases);
-	memory_freed(&reference->stream->registry->memory, sizeof(*reference));
-	free(reference);
+	quota_release(&tenant->level->own_leases);
+	reference->stream = NULL;
+	if (reference != &grant->first)
+		free(reference);
+	grant_unref(grant);
 }
 
 /* Until the kernel has answered, the grant has bit 0, and no reference. */
@@ -64,23 +80,25 @@ struct reference *reference_find(const struct stream *stream, const struct grant
 /* NULL: no memory. */
 static struct reference *reference_new(struct stream *stream, struct grant *grant)
 {
-	struct reference *reference = malloc(sizeof(*reference));
+	struct reference *reference = grant->first.stream ? malloc(sizeof(*reference)) : &grant->first;
 
 	if (!reference)
 		return NULL;
-	*reference = (struct reference){ .bit = grant->bit, .stream = stream, .grant = grant_ref(grant) };
+	*reference = (struct reference){ .bit = grant->bit, .stream = stream, .grant = grant };
 	if (!id_table_add(&stream->references, reference)) {
-		grant_unref(grant);
-		free(reference);
+		reference->stream = NULL;
+		if (reference != &grant->first)
+			free(reference);
 		return NULL;
 	}
+	grant_ref(grant);
 	LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
 	/* The charge of its first lease; without any lease the reference itself counts as one. */
 	quota_hold(&stream->tenant->level->own_leases);
 	return reference;
 }
 
-struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index)
+struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index, uint32_t *asked)
 {
 	struct reference *reference = reference_there(stream, grant);
 
@@ -89,7 +107,7 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 	if (!reference)
 		return NULL;
 	reference->index = index;
-	reference_enter(reference);
+	reference_enter(reference, asked);
 	return reference;
 }
 

@@ -11,8 +11,8 @@ struct stream;
 
 /* It holds its grant. */
 struct reference {
-	uint64_t bit; /* its grant's: its id among those of the stream, and among a client's leases */
-	struct stream *stream;
+	uint64_t bit;	       /* its grant's: its id among those of the stream, and among a client's leases */
+	struct stream *stream; /* NULL: a grant's first reference that is not used */
 	struct grant *grant;
 	uint32_t index;
 	uint32_t entry; /* in the ledger */
@@ -21,14 +21,17 @@ struct reference {
 	LIST_ENTRY(reference) in_grant;
 };
 
-/* Finds the reference to the grant on the stream, or makes it and takes a reference on the grant. NULL: no memory. */
-struct reference *reference_get(struct stream *, struct grant *, uint32_t index);
+/*
+ * Finds the reference to the grant on the stream, or makes it and takes a reference on the grant. NULL: no memory. `asked`: the place of
+ * the entry that the kernel was asked for it, or 0; 0 from now on, if the reference has taken over that entry.
+ */
+struct reference *reference_get(struct stream *, struct grant *, uint32_t index, uint32_t *asked);
 /* Whether it is there at all; and the reference, unless it is being released. */
 struct reference *reference_there(const struct stream *, const struct grant *);
 struct reference *reference_find(const struct stream *, const struct grant *);
 void reference_free(struct reference *);
 /* Enters in the ledger that the kernel is about to be asked for it. */
-void reference_enter_asked(const struct stream *, const struct grant *, uint32_t *ret_entry);
+void reference_enter_asked(const struct stream *, const struct grant *, uint32_t *ret_asked);
 
 /* The last lease on each has ended: asks the kernel, in one batch, to unregister them as far as possible. */
 void references_release(struct reference *const *, size_t n);

@@ -67,7 +67,8 @@ struct tenant {
 	uint32_t foreign_before;    /* the fewest foreign events since the first of them */
 	LIST_ENTRY(tenant) in_unwatched;
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
-	struct id_table grants;	     /* by the number of their event */
+	struct id_table grants;	     /* by the number of their event, but for those that are the event's first */
+	unsigned n_grants;	     /* with these */
 	struct precedent *precedent; /* for requests to come; NULL: none */
 	uint64_t ended;		     /* counts references that have ended or are being released */
 	uint32_t lingering;	     /* grants without a lease */

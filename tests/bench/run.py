@@ -41,7 +41,7 @@ CHECK_LIMITS = HERE / "limits.txt"
 # A limit is the measured ratio and this margin. Ratios repeat within 1 %.
 MARGIN = 1.05
 
-# The loops that callgrind counts, and their names. The first is ours; the second is its aim.
+# The loops that callgrind counts, and their names. The first is ours; the second is its aim: there is one load more.
 LOOPS = {"loop_event": "userev_emit", "loop_word": "enable word", "rival_lttng": "lttng-ust",
          "rival_usdt": "USDT with semaphore", "loop_empty": "empty loop"}
 TURNS = 100000
@@ -224,7 +224,7 @@ def instructions(build, section, terminal):
         ours, theirs = ["%.2f" % counts[name] for name in ("loop_event", loop)]
         row = section.take("\t".join(["row", "test of an event that is off, a turn of a loop", "instructions",
                                       LOOPS["loop_event"], ours, ours, ours, LOOPS[loop], theirs, theirs, theirs,
-                                      "1.05" if loop == "loop_word" else "0"]))
+                                      "1.2" if loop == "loop_word" else "0"]))
         terminal.row(row)
 
 

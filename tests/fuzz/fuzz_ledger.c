@@ -18,7 +18,7 @@ static void mend(uint8_t *memory, size_t size, uint32_t version)
 		entry = (void *)(memory + at);
 		entry->data_size %= LEDGER_DATA_MAX + 1;
 		entry->size = (uint32_t)(sizeof(*entry) + (entry->data_size + 7) / 8 * 8);
-		entry->kind %= ENTRY_ASKED + 1;
+		entry->kind %= ENTRY_LEASES + 1;
 		if (entry->size > size - at)
 			return;
 	}
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		mend(memory, size - 1, LEDGER_VERSION - (data[0] >> 1 & 1));
 	if (ledger_parse(memory, size - 1, &image) < 0)
 		return 0;
-	for (unsigned kind = ENTRY_TENANT; kind <= ENTRY_ASKED; kind++)
+	for (unsigned kind = ENTRY_TENANT; kind <= ENTRY_LEASES; kind++)
 		while ((thing = ledger_next(&image, (uint16_t)kind, thing))) {
 			struct entry_client entry;
 

@@ -34,6 +34,14 @@ USEREV_EVENT(program, kinds, (u8, a), (s8, b), (chars, comm, 8), (u16, c), (s16,
 	     (u32, e), (s32, f), (f32, part), (f64, load), (string, text), (bytes, data), (u64, g), (s64, h),
 	     (chars, full, 4), (string, none));
 
+/* Its record has parts that are too large to be copied, and small ones around these. */
+struct block {
+	char byte[260];
+};
+
+USEREV_EVENT(program, large, (u8, a), (chars, name, 8), (u16, b), (struct, block, block, 260), (u32, c),
+	     (chars, more, 300), (u8, d), (string, text), (bytes, data), (string, last));
+
 /* Usually short; a minute for slow machines. */
 enum { TRIES = 60000 };
 
@@ -62,6 +70,19 @@ static int emit_kinds(const char *argument _unused_)
 		    UINT64_MAX, INT64_MIN, "wxyz", NULL);
 	wait_for(userev_on(program_nothing));
 	userev_emit(program_nothing);
+	return 0;
+}
+
+static int emit_large(const char *argument _unused_)
+{
+	struct block block;
+	char text[300];
+
+	memset(&block, 'b', sizeof(block));
+	memset(text, 't', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	wait_for(userev_on(program_large));
+	userev_emit(program_large, 1, "name", 2, &block, 3, "more", 4, text, "\x05", 1, "last");
 	return 0;
 }
 
@@ -348,6 +369,7 @@ static const struct {
 } all[] = {
 	{ "plain", go_on },
 	{ "kinds", emit_kinds },
+	{ "large", emit_large },
 	{ "fork", go_on_in_both },
 	{ "vfork", go_on_after_vfork },
 	{ "exec", go_on_in_another_image },

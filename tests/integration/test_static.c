@@ -97,7 +97,7 @@ DAEMON_TEST(event_is_granted_in_a_signal_handler)
 static void expect_record(struct fixture *fixture, const char *event, const char *expected)
 {
 	static struct description description;
-	char sentence[256], record[1024] = "";
+	char sentence[256], record[2048] = "";
 	struct text why = text_make(sentence, sizeof(sentence)), text = text_make(record, sizeof(record));
 	struct seen seen;
 
@@ -120,6 +120,24 @@ DAEMON_TEST(field_of_each_kind_arrives_unchanged)
 		      "part_f32=0.5 load_f64=-2 text=\"some text\" data=[1,2] "
 		      "g=18446744073709551615 h=-9223372036854775808 full=\"wxyz\" none=\"(null)\"");
 	expect_record(fixture, "program_nothing", "");
+}
+
+DAEMON_TEST(large_and_small_fields_are_one_record)
+{
+	char block[2 * 260 + 1], text[300], expected[2048];
+	pid_t child = run(fixture, "large", NULL);
+
+	for (size_t i = 0; i < sizeof(block); i++)
+		block[i] = "62"[i % 2];
+	block[sizeof(block) - 1] = '\0';
+	memset(text, 't', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	switch_on(fixture, "program_large");
+	expect_good_end(child);
+	snprintf(expected, sizeof(expected),
+		 "a=1 name=\"name\" b=2 block=%s c=3 more=\"more\" d=4 text=\"%s\" data=[5] last=\"last\"", block,
+		 text);
+	expect_record(fixture, "program_large", expected);
 }
 
 DAEMON_TEST(short_program_may_wait_for_its_events)

@@ -161,21 +161,26 @@ static void check_tenant(const struct tenant *tenant)
 	const unsigned claims = count_leases(tenant), held = tenant->level->own_leases.held;
 	const struct holder *holder;
 	const struct grant *grant;
-	unsigned lingering = 0, connections = 0;
+	unsigned lingering = 0, connections = 0, grants = 0;
 
 	LIST_FOREACH(holder, &tenant->holders, in_tenant)
 		connections++;
-	ID_TABLE_FOREACH(grant, &tenant->grants) {
-		check_grant(grant);
-		lingering += grant->leases == 0;
+	for (const struct event *event = tenant->registry->events; event; event = event->by_key.next) {
+		LIST_FOREACH(grant, &event->grants, in_event) {
+			if (grant->tenant != tenant)
+				continue;
+			check_grant(grant);
+			lingering += grant->leases == 0;
+			grants++;
+		}
 	}
 	CHECK(tenant->connections == connections, "%s has %u connections", tenant->path, connections);
 	CHECK(lingering == tenant->lingering, "%s has %u lingering, not %u", tenant->path, lingering,
 	      tenant->lingering);
 	CHECK(claims == held || (claims < held && !is_idle()), "%s has %u leases, not %u", tenant->path, claims, held);
 	CHECK(tenant->streams == tenant->level->own_files.held, "%s has %u data files", tenant->path, tenant->streams);
-	CHECK(tenant->grants.n == tenant->level->own.held, "%s holds %u, and is charged %u", tenant->path,
-	      tenant->grants.n, tenant->level->own.held);
+	CHECK(grants == tenant->n_grants && grants == tenant->level->own.held, "%s holds %u, not %u, and is charged %u",
+	      tenant->path, grants, tenant->n_grants, tenant->level->own.held);
 }
 
 void check_books(const struct daemon *daemon)

@@ -127,7 +127,7 @@ unsigned count_slots(void)
 	unsigned n = 0;
 
 	HASH_ITER(by_number, embedded()->sources, source, next)
-		n += HASH_CNT(by_index, source->by_index);
+		n += source->n_slots;
 	return n;
 }
 

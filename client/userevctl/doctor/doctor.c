@@ -24,8 +24,7 @@ static struct safe_string start_advice(const struct doctor *doctor, const char *
 {
 	struct safe_string advice;
 
-	snprintf(advice.text, sizeof(advice.text), "%s In a container, %s.", doctor_advice(doctor->state, false),
-		 in_container);
+	snprintf(advice.text, sizeof(advice.text), "%s In a container, %s.", doctor->state->missing, in_container);
 	return advice;
 }
 
@@ -164,11 +163,10 @@ static int doctor_greet(struct doctor *doctor)
 
 static bool check_daemon(struct doctor *doctor)
 {
-	bool by_systemd = doctor->state != DAEMON_BY_HAND && doctor->state != DAEMON_RUNS;
 	const struct diagnosis table[] = {
-		{ -ETIMEDOUT, doctor_advice(doctor->state, true),
-		  by_systemd ? "systemd accepts the connection, but there is no daemon that answers"
-			     : "it accepts the connection, but does not answer" },
+		{ -ETIMEDOUT, doctor->state->mute,
+		  doctor->state->by_systemd ? "systemd accepts the connection, but there is no daemon that answers"
+					    : "it accepts the connection, but does not answer" },
 		{ -EPROTO, "Look for a denial in the kernel's log: 'journalctl -k'.",
 		  "its file descriptors do not arrive: a security module withholds them" },
 		{ -EBADMSG, "Compare the versions: 'userevctl version'.", "the answer is not in userevd's protocol" },
@@ -196,7 +194,7 @@ static void check_control(struct doctor *doctor)
 	/* systemd accepts connections also for a daemon that does not run. */
 	int r = control_ask_status(path, doctor->greeted ? CONTROL_TIMEOUT_MS : CONTROL_MUTE_MS, &doctor->status);
 
-	if (r == 0)
+	if (doctor->status.at)
 		row_get_string(doctor->status, "policy", doctor->policy, sizeof(doctor->policy));
 	if (r == 0)
 		finding(doctor, MARK_OK, "control", NULL, "user %u is an admin of the daemon at %s", geteuid(), path);

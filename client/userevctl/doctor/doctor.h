@@ -6,14 +6,10 @@
 #include "client/userev.h"
 #include "client/userevctl/ctl.h"
 
-/* The state of the daemon's units, as systemd shows it. */
-enum daemon_state {
-	DAEMON_BY_HAND,
-	DAEMON_SOCKETS_STOPPED,
-	DAEMON_STOPPED,
-	DAEMON_STARTS,
-	DAEMON_FAILED,
-	DAEMON_RUNS,
+/* The state of the daemon's units, as systemd shows it: advice if there is no listener, and if it does not answer. */
+struct daemon_state {
+	const char *missing, *mute;
+	bool by_systemd; /* which listens for a daemon that does not run */
 };
 
 struct doctor {
@@ -21,7 +17,7 @@ struct doctor {
 	struct json json;
 	bool failed;
 	const char *path; /* of the clients' socket */
-	enum daemon_state state;
+	const struct daemon_state *state;
 	struct control *client; /* the connection to that socket */
 	bool greeted;		/* the daemon has answered HELLO and QUERY */
 	struct wire_welcome welcome;
@@ -45,9 +41,7 @@ void finding(struct doctor *, enum mark, const char *subject, const char *advice
 void findings_end(struct doctor *);
 
 /* host.c */
-enum daemon_state doctor_ask_systemd(const char *path);
-/* `mute`: the daemon accepts the connection, but does not answer. */
-const char *doctor_advice(enum daemon_state, bool mute);
+const struct daemon_state *doctor_ask_systemd(const char *path);
 void doctor_check_policy_files(struct doctor *);
 /* Whether another program runs as the daemon's user. */
 void doctor_check_user(struct doctor *);

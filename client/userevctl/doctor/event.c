@@ -163,7 +163,9 @@ static int trace_record(struct doctor *doctor, struct tracing *tracing)
 	bool found;
 	int r;
 
-	r = tail_begin(tracing, names, ARRAY_SIZE(names), 0);
+	tracing->patterns = names;
+	tracing->n_patterns = ARRAY_SIZE(names);
+	r = tail_begin(tracing, 0);
 	if (r == EXIT_DONE)
 		r = trace_until(doctor, tracing, NULL, &found);
 	if (r != EXIT_DONE || !write_test_record(doctor, &number))

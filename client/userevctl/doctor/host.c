@@ -9,29 +9,24 @@
 #include "daemon/policy/policy.h"
 #include "protocol/base/text.h"
 
-const char *doctor_advice(enum daemon_state state, bool mute)
-{
-	static const struct {
-		const char *missing; /* there is no listener */
-		const char *mute;    /* … that does not answer; NULL: the same advice */
-	} advices[] = {
-		[DAEMON_BY_HAND] = { "Start one: 'userevd --foreground'.", "Look at its log." },
-		[DAEMON_SOCKETS_STOPPED] = { "Its sockets are stopped: 'systemctl start userevd.socket "
-					     "userevd-control.socket'.",
-					     NULL },
-		[DAEMON_STOPPED] = { "Start it: 'systemctl start userevd'.", NULL },
-		[DAEMON_STARTS] = { "It is starting or ending: 'journalctl -u userevd' shows why that takes so long.",
-				    NULL },
-		[DAEMON_FAILED] = { "'journalctl -u userevd' shows why it ended; then 'systemctl restart userevd'.",
-				    NULL },
-		[DAEMON_RUNS] = { "Its units are active, but have lost their socket: 'systemctl restart userevd.socket'.",
-				  "See 'systemctl status userevd' and 'journalctl -u userevd'." },
-	};
+static const struct daemon_state by_hand = { "Start one: 'userevd --foreground'.", "Look at its log.", false };
+#define NO_DAEMON(advice)                                                                                              \
+	{                                                                                                              \
+		advice, advice, true                                                                                   \
+	}
+static const struct daemon_state sockets_stopped =
+	NO_DAEMON("Its sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'.");
+static const struct daemon_state failed =
+	NO_DAEMON("'journalctl -u userevd' shows why it ended; then 'systemctl restart userevd'.");
+static const struct daemon_state stopped = NO_DAEMON("Start it: 'systemctl start userevd'.");
+static const struct daemon_state starts =
+	NO_DAEMON("It is starting or ending: 'journalctl -u userevd' shows why that takes so long.");
+static const struct daemon_state runs = {
+	"Its units are active, but have lost their socket: 'systemctl restart userevd.socket'.",
+	"See 'systemctl status userevd' and 'journalctl -u userevd'.", false
+};
 
-	return mute && advices[state].mute ? advices[state].mute : advices[state].missing;
-}
-
-enum daemon_state doctor_ask_systemd(const char *path)
+const struct daemon_state *doctor_ask_systemd(const char *path)
 {
 	struct {
 		char state[16];
@@ -46,7 +41,7 @@ enum daemon_state doctor_ask_systemd(const char *path)
 			   "re");
 
 	if (!from)
-		return DAEMON_BY_HAND;
+		return &by_hand;
 	snprintf(listen, sizeof(listen), "Listen=%s (", path);
 	while (fgets(line, sizeof(line), from) && at < 2) {
 		if (line[0] == '\n')
@@ -61,14 +56,14 @@ enum daemon_state doctor_ask_systemd(const char *path)
 	pclose(from);
 	/* The units have nothing to do with another socket. */
 	if (!unit[0].loaded || !unit[0].listens)
-		return DAEMON_BY_HAND;
+		return &by_hand;
 	if (!streq(unit[0].state, "active"))
-		return DAEMON_SOCKETS_STOPPED;
+		return &sockets_stopped;
 	if (streq(unit[1].state, "failed"))
-		return DAEMON_FAILED;
+		return &failed;
 	if (streq(unit[1].state, "inactive"))
-		return DAEMON_STOPPED;
-	return strstr(unit[1].state, "activating") ? DAEMON_STARTS : DAEMON_RUNS;
+		return &stopped;
+	return strstr(unit[1].state, "activating") ? &starts : &runs;
 }
 
 /*

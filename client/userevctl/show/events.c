@@ -163,9 +163,9 @@ static void event_json(struct json *json, const struct tracing *tracing, const s
 	json_end(json, '}');
 }
 
-static size_t events_print_columns(const struct tracing *tracing, enum columns_for in)
+size_t events_print(const struct tracing *tracing, bool in_status)
 {
-	const struct ctl *ctl = tracing->ctl;
+	unsigned in = (in_status ? STATUS_OF_DAEMON : EVENTS_OF_DAEMON) << (tracing->kernel ? 1 : 0);
 	struct column chosen[ARRAY_SIZE(columns)] = { 0 };
 	_cleanup_(table_deinit) struct table table = table_make(chosen, 0);
 	const struct event *event = NULL;
@@ -174,18 +174,13 @@ static size_t events_print_columns(const struct tracing *tracing, enum columns_f
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		if (columns[i].in & in)
 			chosen[table.n_columns++] = columns[i].column;
-	for (; (event = tracing_next(tracing, ctl->argv, ctl->argc, event)); count++)
+	for (; (event = tracing_next(tracing, event)); count++)
 		for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 			if (columns[i].in & in)
 				columns[i].put(&table, tracing, event);
 	if (count > 0)
-		table_print(&table, &ctl->output);
+		table_print(&table, &tracing->ctl->output);
 	return count;
-}
-
-void events_print_table(const struct tracing *tracing)
-{
-	events_print_columns(tracing, tracing->kernel ? STATUS_OF_KERNEL : STATUS_OF_DAEMON);
 }
 
 size_t events_print_json(const struct tracing *tracing, struct json *json)
@@ -194,7 +189,7 @@ size_t events_print_json(const struct tracing *tracing, struct json *json)
 	size_t count = 0;
 
 	json_begin(json, '[');
-	for (; (event = tracing_next(tracing, tracing->ctl->argv, tracing->ctl->argc, event)); count++)
+	for (; (event = tracing_next(tracing, event)); count++)
 		event_json(json, tracing, event);
 	json_end(json, ']');
 	return count;
@@ -217,11 +212,11 @@ static int events_run(struct ctl *ctl)
 		count = events_print_json(tracing, &(struct json){ .file = ctl->output.file });
 		putc('\n', ctl->output.file);
 	} else {
-		count = events_print_columns(tracing, tracing->kernel ? EVENTS_OF_KERNEL : EVENTS_OF_DAEMON);
+		count = events_print(tracing, false);
 	}
 	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && count == 0 && ctl->argc > 0)
-		return names_check(tracing, ctl->argv, ctl->argc, false);
+		return names_check(tracing, false);
 	if (r == EXIT_DONE && count == 0 && !ctl->output.json)
 		ctl_note("No program holds any event.");
 	return r;

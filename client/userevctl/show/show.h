@@ -5,6 +5,6 @@
 
 #include "client/userevctl/tracing/tracing.h"
 
-void events_print_table(const struct tracing *);
-/* An array. Returns how many events it has. */
+/* As a table, or as an array: how many there are. */
+size_t events_print(const struct tracing *, bool in_status);
 size_t events_print_json(const struct tracing *, struct json *);

@@ -148,7 +148,7 @@ static int status_run(struct ctl *ctl)
 	print_numbers(output, tracing);
 	if (row_get_u64(tracing->status, "events") > 0 || tracing->events.foreign > 0)
 		putc('\n', output->file);
-	events_print_table(tracing);
+	events_print(tracing, true);
 	return ctl_finish(ctl);
 }
 

@@ -5,24 +5,14 @@
 #include "client/userevctl/show/tenants.h"
 #include "protocol/base/array.h"
 
-/* In the order of enum tenant_order. */
-const char *const tenant_order_names[] = { "events", "connections", "refusals", "lost", "throttled", "name", NULL };
-static const enum tenant_number order_numbers[TENANT_ORDERS] = { TENANT_EVENTS, TENANT_CONNECTIONS, TENANT_REFUSED,
-								 TENANT_LOST,	TENANT_THROTTLED,   TENANT_NUMBERS };
-
-enum tenant_order tenant_order(const char *sort)
-{
-	unsigned order = 0;
-
-	while (sort && !streq(sort, tenant_order_names[order]))
-		order++;
-	return order;
-}
+const char *const tenant_orders[] = { "events", "connections", "refusals", "lost", "throttled", "name", NULL };
 
 void tenant_views_deinit(struct tenant_views *views)
 {
-	for (size_t i = 0; i < views->n; i++)
+	for (size_t i = 0; i < views->n; i++) {
 		free((void *)views->view[i].row.at);
+		free((void *)views->view[i].before.at);
+	}
 	free(views->view);
 	*views = (struct tenant_views){ 0 };
 }
@@ -51,30 +41,13 @@ void tenant_views_json(const struct tenant_views *views, struct json *json)
 
 struct tenant_view tenant_view_of(struct cursor row)
 {
-	/* In the order of enum tenant_number; refusals are summed. */
-	static const char *const keys[TENANT_NUMBERS] = { "events",	 "events_max",	    "reserved", "lingering",
-							  "connections", "connections_max", "files",	NULL,
-							  "lost",	 "throttled" };
 	struct tenant_view view = { .row = row };
-	struct cursor refusals = row_rows(row, "refusals"), refusal;
 	struct row_field field = { 0 };
 
 	row_find(row, "tenant", &field);
 	view.path = (const char *)field.value;
 	view.path_length = field.length;
 	view.name = tenant_name(view.path, view.path_length);
-	for (size_t i = 0; i < TENANT_NUMBERS; i++) {
-		bool is_limit = i == TENANT_EVENTS_MAX || i == TENANT_CONNECTIONS_MAX;
-
-		/* The daemon leaves out a limit that is infinite. */
-		if (keys[i] && row_find(row, keys[i], &field))
-			view.number[i] = field.number;
-		else
-			view.number[i] = is_limit ? TENANT_NO_LIMIT : 0;
-	}
-	view.number[TENANT_LOST] += row_get_u64(row, "too_big") + row_get_u64(row, "bad");
-	while (row_next_item(&refusals, &refusal) > 0)
-		view.number[TENANT_REFUSED] += row_get_u64(refusal, "count");
 	return view;
 }
 
@@ -82,6 +55,38 @@ void tenant_views_add(struct tenant_views *views, struct cursor row)
 {
 	views->view = must(array_grow(views->view, views->n, sizeof(*views->view)));
 	views->view[views->n++] = tenant_view_of(row_copy(row));
+}
+
+static bool number_of_row(struct cursor row, const char *key, uint64_t *ret)
+{
+	struct cursor refusals = row_rows(row, "refusals"), refusal;
+	bool is_lost = streq(key, "lost");
+	struct row_field field;
+
+	/* The queue was full, or the record was too big or bad. */
+	*ret = is_lost ? row_get_u64(row, "lost") + row_get_u64(row, "too_big") + row_get_u64(row, "bad") : 0;
+	while (streq(key, "refusals") && row_next_item(&refusals, &refusal) > 0)
+		*ret += row_get_u64(refusal, "count");
+	if (!row_find(row, key, &field))
+		return is_lost;
+	if (!is_lost && field.type == ROW_U64)
+		*ret = field.number;
+	return true;
+}
+
+bool tenant_number(const struct tenant_view *view, const char *key, uint64_t *ret)
+{
+	return number_of_row(view->row, key, ret);
+}
+
+int64_t tenant_change(const struct tenant_view *view, const char *key)
+{
+	uint64_t now, before;
+
+	number_of_row(view->row, key, &now);
+	number_of_row(view->before, key, &before);
+	/* A counter that is smaller than before was restarted with the daemon. */
+	return (int64_t)(now < before && !streq(key, "events") ? now : now - before);
 }
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -99,45 +104,39 @@ static int compare_identities(const struct tenant_view *a, const struct tenant_v
 	return order != 0 ? order : compare_numbers(row_get_u64(a->row, "cgroup_id"), row_get_u64(b->row, "cgroup_id"));
 }
 
-static int compare_views(const void *left, const void *right, void *data)
+static int compare_views(const void *left, const void *right, void *order)
 {
 	const struct tenant_view *a = left, *b = right;
-	enum tenant_order order = *(const enum tenant_order *)data;
+	uint64_t of_a = 0, of_b = 0;
 	int result = 0;
 
-	if (order == TENANTS_BY_NAME)
+	if (order && streq(order, "name"))
 		result = strcmp(a->name.text, b->name.text);
-	else if (order < TENANT_ORDERS)
-		result = compare_numbers(b->number[order_numbers[order]], a->number[order_numbers[order]]);
+	else if (order && (tenant_number(a, order, &of_a) | tenant_number(b, order, &of_b)))
+		result = compare_numbers(of_b, of_a);
 	return result != 0 ? result : compare_identities(a, b);
 }
 
-void tenant_views_sort(struct tenant_views *views, enum tenant_order order)
+void tenant_views_sort(struct tenant_views *views, const char *order)
 {
 	if (views->n > 0)
-		qsort_r(views->view, views->n, sizeof(*views->view), compare_views, &order);
+		qsort_r(views->view, views->n, sizeof(*views->view), compare_views, (void *)order);
 }
 
 void tenant_views_compare(struct tenant_views *now, struct tenant_views *before, double seconds)
 {
 	size_t at = 0;
 
-	tenant_views_sort(now, TENANT_ORDERS);
-	tenant_views_sort(before, TENANT_ORDERS);
+	tenant_views_sort(now, NULL);
+	tenant_views_sort(before, NULL);
 	now->seconds = seconds;
 	for (size_t i = 0; i < now->n; i++) {
-		struct tenant_view *view = &now->view[i];
-		const struct tenant_view *old;
-
-		while (at < before->n && compare_identities(&before->view[at], view) < 0)
+		while (at < before->n && compare_identities(&before->view[at], &now->view[i]) < 0)
 			at++;
-		old = at < before->n && compare_identities(&before->view[at], view) == 0 ? &before->view[at] : NULL;
-		for (size_t j = 0; j < TENANT_NUMBERS; j++) {
-			view->change[j] = view->number[j] - (old ? old->number[j] : 0);
-			/* A counter that is smaller than before was restarted with the daemon. */
-			if (old && j >= TENANT_REFUSED && view->number[j] < old->number[j])
-				view->change[j] = view->number[j];
-		}
+		if (at == before->n || compare_identities(&before->view[at], &now->view[i]) != 0)
+			continue;
+		now->view[i].before = before->view[at].row;
+		before->view[at++].row.at = NULL;
 	}
 }
 
@@ -153,24 +152,24 @@ void tenant_put_path(struct table *table, const struct tenant_cell *cell)
 
 void tenant_put_number(struct table *table, const struct tenant_cell *cell)
 {
-	uint64_t number = cell->view->number[cell->column->number];
+	uint64_t number;
 
-	if (number == TENANT_NO_LIMIT)
-		table_put(table, STYLE_DIM, "-");
-	else
+	if (tenant_number(cell->view, cell->column->key, &number))
 		table_put_number(table, number > 0 ? cell->column->style : STYLE_PLAIN, number);
+	else
+		table_put(table, STYLE_DIM, "-");
 }
 
 void tenant_views_print(const struct tenant_views *views, const struct output *output,
 			const struct tenant_column *columns, size_t n_columns, size_t first, size_t most,
-			enum tenant_order order)
+			const char *order)
 {
 	struct column plain[TENANT_COLUMNS_MAX] = { 0 };
 	_cleanup_(table_deinit) struct table table = table_make(plain, n_columns);
 
 	for (size_t i = 0; i < n_columns; i++) {
 		plain[i] = columns[i].column;
-		if (order < TENANT_ORDERS && columns[i].number == order_numbers[order])
+		if (order && streq(columns[i].key, order))
 			table.sorted_by = MIN(table.sorted_by, i);
 	}
 	for (size_t i = first; i < views->n && i - first < most; i++)

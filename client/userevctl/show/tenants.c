@@ -12,35 +12,24 @@ static void put_tenant_refusals(struct table *table, const struct tenant_cell *c
 	table_put(table, cell->column->style, refusals);
 }
 
-#define NUMBER(title, number, style)                                                                                   \
+#define NUMBER(title, key, style)                                                                                      \
 	{                                                                                                              \
-		{ title, COLUMN_NUMBER, 0 }, tenant_put_number, number, style, NULL                                    \
+		{ title, COLUMN_NUMBER, 0 }, tenant_put_number, key, style, NULL                                       \
 	}
 
 static const struct tenant_column columns[] = {
-	{ { "NAME", COLUMN_PATH, 0 }, tenant_put_name, TENANT_NUMBERS, STYLE_PLAIN, NULL },
-	{ { "TENANT", COLUMN_PATH, 0 }, tenant_put_path, TENANT_NUMBERS, STYLE_PLAIN, NULL },
-	NUMBER("EVENTS", TENANT_EVENTS, STYLE_PLAIN),
-	NUMBER("MAX", TENANT_EVENTS_MAX, STYLE_PLAIN),
-	NUMBER("RESERVE", TENANT_RESERVED, STYLE_PLAIN),
-	NUMBER("LINGER", TENANT_LINGERING, STYLE_PLAIN),
-	NUMBER("CONN", TENANT_CONNECTIONS, STYLE_PLAIN),
-	NUMBER("CONN MAX", TENANT_CONNECTIONS_MAX, STYLE_PLAIN),
-	NUMBER("LOST", TENANT_LOST, STYLE_BAD),
-	NUMBER("THROT", TENANT_THROTTLED, STYLE_WARNING),
-	{ { "REFUSED", COLUMN_LONG, 0 }, put_tenant_refusals, TENANT_NUMBERS, STYLE_WARNING, NULL },
+	{ { "NAME", COLUMN_PATH, 0 }, tenant_put_name, "name", STYLE_PLAIN, NULL },
+	{ { "TENANT", COLUMN_PATH, 0 }, tenant_put_path, "", STYLE_PLAIN, NULL },
+	NUMBER("EVENTS", "events", STYLE_PLAIN),
+	NUMBER("MAX", "events_max", STYLE_PLAIN),
+	NUMBER("RESERVE", "reserved", STYLE_PLAIN),
+	NUMBER("LINGER", "lingering", STYLE_PLAIN),
+	NUMBER("CONN", "connections", STYLE_PLAIN),
+	NUMBER("CONN MAX", "connections_max", STYLE_PLAIN),
+	NUMBER("LOST", "lost", STYLE_BAD),
+	NUMBER("THROT", "throttled", STYLE_WARNING),
+	{ { "REFUSED", COLUMN_LONG, 0 }, put_tenant_refusals, "", STYLE_WARNING, NULL },
 };
-
-static bool tenant_is_wanted(const struct ctl *ctl, const struct tenant_view *view)
-{
-	bool wanted = ctl->argc == 0;
-
-	for (int i = 0; i < ctl->argc; i++) {
-		wanted |= name_matches(ctl->argv[i], view->path, view->path_length);
-		wanted |= name_matches(ctl->argv[i], view->name.text, strlen(view->name.text));
-	}
-	return wanted;
-}
 
 struct tenants_values {
 	const char *sort;
@@ -57,24 +46,27 @@ static int tenants_run(struct ctl *ctl)
 
 	options_read(ctl, &values, 0, INT32_MAX);
 	ctl->output.full = values.full;
-	r = control_open_or_explain(ctl, &control);
+	r = control_ask_or_explain(ctl, KIND_TENANTS, &control);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask(control, KIND_TENANTS);
-	while (r >= 0 && (r = control_next_row(control, &row)) > 0) {
+	while ((r = control_next_row(control, &row)) > 0) {
 		const struct tenant_view view = tenant_view_of(row);
+		bool wanted = ctl->argc == 0;
 
-		if (tenant_is_wanted(ctl, &view))
+		for (int i = 0; i < ctl->argc; i++)
+			wanted |= name_matches(ctl->argv[i], view.path, view.path_length) ||
+				  name_matches(ctl->argv[i], view.name.text, strlen(view.name.text));
+		if (wanted)
 			tenant_views_add(&views, row);
 	}
 	if (r < 0)
 		return control_explain(ctl->control_socket, r);
-	tenant_views_sort(&views, tenant_order(values.sort));
+	tenant_views_sort(&views, values.sort ? values.sort : "events");
 	if (ctl->output.json) {
 		tenant_views_json(&views, &(struct json){ .file = ctl->output.file });
 		putc('\n', ctl->output.file);
 	} else if (views.n > 0) {
-		tenant_views_print(&views, &ctl->output, columns, ARRAY_SIZE(columns), 0, SIZE_MAX, TENANT_ORDERS);
+		tenant_views_print(&views, &ctl->output, columns, ARRAY_SIZE(columns), 0, SIZE_MAX, NULL);
 	}
 	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && views.n == 0 && ctl->argc > 0) {

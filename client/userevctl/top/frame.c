@@ -42,7 +42,7 @@ static enum style make_bar(char ret[static BAR_MOST + 3], size_t inside, uint64_
 	return (double)used >= 0.8 * (double)most ? STYLE_WARNING : STYLE_GOOD;
 }
 
-static void rate_text(uint64_t change, double seconds, char *ret, size_t size)
+static void rate_text(int64_t change, double seconds, char *ret, size_t size)
 {
 	double rate = seconds > 0 ? (double)change / seconds : 0;
 
@@ -54,19 +54,21 @@ static void rate_text(uint64_t change, double seconds, char *ret, size_t size)
 
 static void put_bar(struct table *table, const struct tenant_cell *cell)
 {
-	const uint64_t *number = cell->view->number;
-	uint64_t most = number[TENANT_EVENTS_MAX];
+	uint64_t events, most, reserved;
 	char bar[BAR_MOST + 3];
 	enum style style;
 
-	style = make_bar(bar, BAR_INSIDE, number[TENANT_EVENTS], most == TENANT_NO_LIMIT ? cell->views->machine : most,
-			 number[TENANT_RESERVED], false);
+	tenant_number(cell->view, "events", &events);
+	tenant_number(cell->view, "reserved", &reserved);
+	if (!tenant_number(cell->view, "events_max", &most))
+		most = cell->views->machine;
+	style = make_bar(bar, BAR_INSIDE, events, most, reserved, false);
 	table_put(table, style, bar);
 }
 
 static void put_rate(struct table *table, const struct tenant_cell *cell)
 {
-	uint64_t change = cell->view->change[cell->column->number];
+	int64_t change = tenant_change(cell->view, cell->column->key);
 	char text[32];
 
 	rate_text(change, cell->views->seconds, text, sizeof(text));
@@ -75,7 +77,7 @@ static void put_rate(struct table *table, const struct tenant_cell *cell)
 
 static void put_change(struct table *table, const struct tenant_cell *cell)
 {
-	int64_t change = (int64_t)cell->view->change[cell->column->number];
+	int64_t change = tenant_change(cell->view, cell->column->key);
 	char text[32] = "-";
 
 	if (cell->views->seconds > 0)
@@ -83,33 +85,31 @@ static void put_change(struct table *table, const struct tenant_cell *cell)
 	table_put(table, STYLE_DIM, text);
 }
 
-#define COLUMN(title, kind, put, number, style, rank, help)                                                            \
+#define COLUMN(title, kind, put, key, style, rank, help)                                                               \
 	{                                                                                                              \
-		{ title, kind, rank }, put, number, style, help                                                        \
+		{ title, kind, rank }, put, key, style, help                                                           \
 	}
-#define NUMBER(title, number, style, rank, help)                                                                       \
-	COLUMN(title, COLUMN_NUMBER, tenant_put_number, number, style, rank, help)
-#define RATE(title, number, style, rank)                                                                               \
-	COLUMN(title, COLUMN_NUMBER, put_rate, number, style, rank, "the same, per second")
+#define NUMBER(title, key, style, rank, help) COLUMN(title, COLUMN_NUMBER, tenant_put_number, key, style, rank, help)
+#define RATE(title, key, style, rank)	      COLUMN(title, COLUMN_NUMBER, put_rate, key, style, rank, "the same, per second")
 
 static const struct tenant_column columns[] = {
-	COLUMN("NAME", COLUMN_PATH, tenant_put_name, TENANT_NUMBERS, STYLE_PLAIN, 0, "the container or unit"),
-	COLUMN("USED", COLUMN_TEXT, put_bar, TENANT_NUMBERS, STYLE_PLAIN, 2,
+	COLUMN("NAME", COLUMN_PATH, tenant_put_name, "name", STYLE_PLAIN, 0, "the container or unit"),
+	COLUMN("USED", COLUMN_TEXT, put_bar, "", STYLE_PLAIN, 2,
 	       "events of the maximum, or of the machine; : reserved"),
-	NUMBER("EVENTS", TENANT_EVENTS, STYLE_BOLD, 1, "events that the tenant holds"),
-	NUMBER("MAX", TENANT_EVENTS_MAX, STYLE_PLAIN, 5, "events that the tenant may hold"),
-	COLUMN("+/-", COLUMN_NUMBER, put_change, TENANT_EVENTS, STYLE_DIM, 11, "change of EVENTS since the last look"),
-	NUMBER("RESERVE", TENANT_RESERVED, STYLE_PLAIN, 10, "events that are reserved for the tenant"),
-	NUMBER("LINGER", TENANT_LINGERING, STYLE_PLAIN, 8, "events released, but still open in a process"),
-	NUMBER("CONN", TENANT_CONNECTIONS, STYLE_PLAIN, 4, "connections"),
-	NUMBER("FILES", TENANT_FILES, STYLE_PLAIN, 14, "open data files, lingering ones included"),
-	NUMBER("REFUSED", TENANT_REFUSED, STYLE_WARNING, 7, "requests that were refused"),
-	RATE("REF/S", TENANT_REFUSED, STYLE_WARNING, 3),
-	NUMBER("LOST", TENANT_LOST, STYLE_BAD, 12, "records that were lost"),
-	RATE("LOST/S", TENANT_LOST, STYLE_BAD, 6),
-	NUMBER("THROT", TENANT_THROTTLED, STYLE_WARNING, 13, "requests that had to wait"),
-	RATE("THR/S", TENANT_THROTTLED, STYLE_WARNING, 9),
-	COLUMN("TENANT", COLUMN_PATH, tenant_put_path, TENANT_NUMBERS, STYLE_DIM, 15, "the path of the cgroup"),
+	NUMBER("EVENTS", "events", STYLE_BOLD, 1, "events that the tenant holds"),
+	NUMBER("MAX", "events_max", STYLE_PLAIN, 5, "events that the tenant may hold"),
+	COLUMN("+/-", COLUMN_NUMBER, put_change, "events", STYLE_DIM, 11, "change of EVENTS since the last look"),
+	NUMBER("RESERVE", "reserved", STYLE_PLAIN, 10, "events that are reserved for the tenant"),
+	NUMBER("LINGER", "lingering", STYLE_PLAIN, 8, "events released, but still open in a process"),
+	NUMBER("CONN", "connections", STYLE_PLAIN, 4, "connections"),
+	NUMBER("FILES", "files", STYLE_PLAIN, 14, "open data files, lingering ones included"),
+	NUMBER("REFUSED", "refusals", STYLE_WARNING, 7, "requests that were refused"),
+	RATE("REF/S", "refusals", STYLE_WARNING, 3),
+	NUMBER("LOST", "lost", STYLE_BAD, 12, "records that were lost"),
+	RATE("LOST/S", "lost", STYLE_BAD, 6),
+	NUMBER("THROT", "throttled", STYLE_WARNING, 13, "requests that had to wait"),
+	RATE("THR/S", "throttled", STYLE_WARNING, 9),
+	COLUMN("TENANT", COLUMN_PATH, tenant_put_path, "", STYLE_DIM, 15, "the path of the cgroup"),
 };
 
 static void frame_print_line(const struct output *output, enum style style, const char *text)
@@ -154,23 +154,22 @@ static void print_machine(const struct top_frame *frame, const struct output *ou
 
 static void print_changes(const struct tenant_views *views, const struct output *output)
 {
-	static const struct {
-		const char *name;
-		enum tenant_number number;
-	} rates[] = { { "refused", TENANT_REFUSED }, { "lost", TENANT_LOST }, { "throttled", TENANT_THROTTLED } };
+	static const char *const rates[][2] = { { "refused", "refusals" },
+						{ "lost", "lost" },
+						{ "throttled", "throttled" } };
 	char buffer[LINE_TEXT_MAX], rate[32];
 	struct text text = text_make(buffer, sizeof(buffer));
 	enum style style = STYLE_PLAIN;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
-		uint64_t sum = 0;
+		int64_t sum = 0;
 
 		for (size_t j = 0; j < views->n; j++)
-			sum += views->view[j].change[rates[i].number];
+			sum += tenant_change(&views->view[j], rates[i][1]);
 		rate_text(sum, views->seconds, rate, sizeof(rate));
-		text_printf(&text, "%s%s %s/s", i > 0 ? "  " : "", rates[i].name, rate);
+		text_printf(&text, "%s%s %s/s", i > 0 ? "  " : "", rates[i][0], rate);
 		if (sum > 0 && style != STYLE_BAD)
-			style = rates[i].number == TENANT_LOST ? STYLE_BAD : STYLE_WARNING;
+			style = streq(rates[i][1], "lost") ? STYLE_BAD : STYLE_WARNING;
 	}
 	frame_print_line(output, style, buffer);
 }
@@ -196,7 +195,7 @@ void top_frame_print(const struct top_frame *frame, const struct output *output)
 		frame_print_line(output, STYLE_DIM, "No program is connected.");
 	} else {
 		tenant_views_print(&frame->look.tenants, output, columns, ARRAY_SIZE(columns), frame->first,
-				   frame->most, frame->order);
+				   frame->most, tenant_orders[frame->order]);
 	}
 }
 
@@ -210,11 +209,10 @@ void top_frame_print_keys(const struct top_frame *frame, const struct output *ou
 		snprintf(position, sizeof(position), "%zu-%zu of %zu  ", MIN(frame->first + 1, n),
 			 MIN(frame->first + frame->most, n), n);
 	for (unsigned order = 0; order < TENANT_ORDERS; order++)
-		text_printf(&orders, order == frame->order ? " [%s]" : " %s", tenant_order_names[order]);
+		text_printf(&orders, order == frame->order ? " [%s]" : " %s", tenant_orders[order]);
 	snprintf(text, sizeof(text), "%sq quit  ? help  sort by:%s", position, all);
 	if (strlen(text) > output->width)
-		snprintf(text, sizeof(text), "%sq quit  ? help  sort by: %s", position,
-			 tenant_order_names[frame->order]);
+		snprintf(text, sizeof(text), "%sq quit  ? help  sort by: %s", position, tenant_orders[frame->order]);
 	shorten(COLUMN_LONG, text, MAX(output->width, (size_t)5), fitting, sizeof(fitting));
 	output_styled(output, STYLE_DIM, "%s", fitting);
 }

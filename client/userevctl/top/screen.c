@@ -42,27 +42,26 @@ int top_keys_take(struct top_keys *keys, char byte)
 	return key;
 }
 
-static void top_screen_leave(struct top_screen *screen)
+static struct top_screen *entered;
+
+void top_screen_leave(struct top_screen *screen)
 {
 	sigset_t before;
 
-	if (!screen->entered)
+	if (!entered)
 		return;
 	top_screen_write(screen, LEAVE, strlen(LEAVE));
 	/* In the background SIGTTOU would stop top here; blocked, it does not. */
 	before = signals_mask(SIG_BLOCK, SIGNALS(SIGTTOU));
 	tcsetattr(screen->in, TCSADRAIN, &screen->saved);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	screen->entered = false;
+	entered = NULL;
 }
-
-static struct top_screen *opened;
 
 /* Also if memory is short, which ends the program anywhere. */
 static void leave_at_exit(void)
 {
-	if (opened)
-		top_screen_leave(opened);
+	top_screen_leave(entered);
 }
 
 int top_screen_open(struct top_screen *screen, int in, int out)
@@ -75,11 +74,9 @@ int top_screen_open(struct top_screen *screen, int in, int out)
 		raise(SIGTTOU);
 	if (tcgetattr(in, &screen->saved) < 0)
 		return -errno;
-	sigprocmask(SIG_SETMASK, NULL, &screen->mask);
 	screen->signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH));
 	if (screen->signals < 0)
 		return -errno;
-	opened = screen;
 	atexit(leave_at_exit);
 	return 0;
 }
@@ -95,7 +92,7 @@ void top_screen_enter(struct top_screen *screen)
 	/* In the background this stops top, until it is in the foreground. */
 	tcsetattr(screen->in, TCSADRAIN, &modes);
 	top_screen_write(screen, ENTER, strlen(ENTER));
-	screen->entered = true;
+	entered = screen;
 }
 
 void top_screen_stop(struct top_screen *screen)
@@ -107,14 +104,6 @@ void top_screen_stop(struct top_screen *screen)
 	before = signals_mask(SIG_UNBLOCK, SIGNALS(SIGTSTP));
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	top_screen_enter(screen);
-}
-
-void top_screen_close(struct top_screen *screen)
-{
-	top_screen_leave(screen);
-	opened = NULL;
-	screen->signals = fd_close(screen->signals);
-	sigprocmask(SIG_SETMASK, &screen->mask, NULL);
 }
 
 int top_screen_write(const struct top_screen *screen, const char *text, size_t size)

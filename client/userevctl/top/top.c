@@ -54,7 +54,7 @@ static int top_look(struct top *top, int timeout)
 	next.tenants.machine = row_get_u64(next.status, "capacity");
 	if (look->status.at)
 		tenant_views_compare(&next.tenants, &look->tenants, (double)(next.time - look->time) / NS_PER_S);
-	tenant_views_sort(&next.tenants, top->frame.order);
+	tenant_views_sort(&next.tenants, tenant_orders[top->frame.order]);
 	top_look_deinit(look);
 	*look = next;
 	return 0;
@@ -99,7 +99,7 @@ static void obey_key(struct top *top, int key)
 	size_t page = MAX(frame->most, (size_t)1);
 	unsigned order = 0;
 
-	while (order < TENANT_ORDERS && key != tenant_order_names[order][0])
+	while (order < TENANT_ORDERS && key != tenant_orders[order][0])
 		order++;
 	if (key == 'q')
 		top->over = true;
@@ -191,7 +191,7 @@ static int top_wait(struct top *top, uint64_t until)
 	}
 	for (ssize_t i = 0; i < n && !top->over; i++)
 		obey_key(top, top_keys_take(&top->keys, bytes[i]));
-	tenant_views_sort(&top->frame.look.tenants, top->frame.order);
+	tenant_views_sort(&top->frame.look.tenants, tenant_orders[top->frame.order]);
 	return 0;
 }
 
@@ -220,7 +220,7 @@ static int run_on_screen(struct top *top)
 			note_trouble(top, top_look(top, LOOK_MS));
 			due = ctl_now_ns() + top->interval * NS_PER_S;
 		}
-		top_screen_close(&top->screen);
+		top_screen_leave(&top->screen);
 	}
 	if (top->signal > 0)
 		ctl_end_by(top->ctl, top->signal);
@@ -278,7 +278,8 @@ static int top_run(struct ctl *ctl)
 	int r;
 
 	options_read(ctl, &top, 0, 0);
-	top.frame.order = tenant_order(top.sort);
+	while (top.sort && !streq(top.sort, tenant_orders[top.frame.order]))
+		top.frame.order++;
 	if (top.once || (top.batch == 0 && (!isatty(STDIN_FILENO) || !isatty(fileno(ctl->output.file)) ||
 					    ctl->output.json || !term || !term[0] || streq(term, "dumb"))))
 		top.batch = 1;

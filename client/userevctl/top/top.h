@@ -26,7 +26,7 @@ enum { TOP_HEAD_LINES = 4 /* with the titles of the table */, TOP_FOOT_LINES = 1
 /* frame.c: the lines of one frame. */
 struct top_frame {
 	struct top_look look;
-	unsigned order;	   /* enum tenant_order */
+	unsigned order;	   /* of tenant_orders */
 	size_t first;	   /* the first tenant that is shown */
 	size_t most;	   /* tenants that fit */
 	char trouble[512]; /* with the daemon, safe to show; "": none */
@@ -59,13 +59,11 @@ struct top_screen {
 	int in, out;
 	int signals; /* a signalfd: signals that end, stop or resize */
 	struct termios saved;
-	sigset_t mask;
-	bool entered;
 };
 /* 0 or a negative errno. */
 int top_screen_open(struct top_screen *, int in, int out);
 /* Restores the terminal. */
-void top_screen_close(struct top_screen *);
+void top_screen_leave(struct top_screen *);
 /* Takes the terminal (again). */
 void top_screen_enter(struct top_screen *);
 /* Restores the terminal and stops, as Ctrl-Z does; returns after SIGCONT. */

@@ -129,27 +129,17 @@ static bool cpu_buffer_fill(const struct buffers *buffers, struct cpu_buffer *cp
 	return cpu->data;
 }
 
-static struct cpu_buffer *find_oldest(struct buffers *buffers, uint64_t horizon)
-{
-	struct cpu_buffer *oldest = NULL;
-
-	for (size_t i = 0; i < buffers->n; i++) {
-		struct cpu_buffer *cpu = &buffers->cpu[i];
-
-		if (cpu_buffer_fill(buffers, cpu, horizon) && cpu->time <= horizon &&
-		    (!oldest || cpu->time < oldest->time))
-			oldest = cpu;
-	}
-	return oldest;
-}
-
 bool buffers_next(struct buffers *buffers, uint64_t horizon, struct buffer_record *ret)
 {
-	struct cpu_buffer *cpu = buffers->given;
+	struct cpu_buffer *oldest = NULL, *cpu = buffers->given;
 
 	if (cpu)
 		cpu->data = kbuffer_next_event(cpu->kbuffer, &cpu->time);
-	cpu = buffers->given = find_oldest(buffers, horizon);
+	for (cpu = buffers->cpu; cpu < buffers->cpu + buffers->n; cpu++)
+		if (cpu_buffer_fill(buffers, cpu, horizon) && cpu->time <= horizon &&
+		    (!oldest || cpu->time < oldest->time))
+			oldest = cpu;
+	cpu = buffers->given = oldest;
 	if (cpu) {
 		*ret = (struct buffer_record){
 			.time = cpu->time,

@@ -109,18 +109,6 @@ static bool join_row(struct catalogue *catalogue, const char *name, const char *
 	return joined;
 }
 
-static void add_foreign(struct catalogue *catalogue, const char *shown, char *base, unsigned used_by)
-{
-	struct event *event = catalogue_add(catalogue, shown);
-
-	event->foreign = true;
-	event->system = base ? multi : plain;
-	event->used_by = used_by;
-	event->on = used_by != 0;
-	if (base)
-		event->name = base;
-}
-
 /* Two names with odd bytes in them may look the same. */
 static void drop_duplicates(struct catalogue *catalogue)
 {
@@ -141,10 +129,9 @@ static void drop_duplicates(struct catalogue *catalogue)
 	catalogue->n = n;
 }
 
-void catalogue_merge(struct catalogue *catalogue, char *status,
-		     bool (*look)(void *data, const char *shown, char *ret_fields, size_t size), void *data)
+void catalogue_merge(struct catalogue *catalogue, char *status, read_format_fn *read_format)
 {
-	char fields[FORMAT_FIELDS_MAX];
+	struct event_format format;
 	const char *shown;
 	unsigned used_by;
 
@@ -152,13 +139,21 @@ void catalogue_merge(struct catalogue *catalogue, char *status,
 	while ((shown = text_next_status(&status, &used_by))) {
 		const char *dot = strrchr(shown, '.');
 		_cleanup_(freep) char *base = NULL;
+		struct event *foreign;
 
 		if (join_row(catalogue, shown, NULL, shown, used_by))
 			continue;
-		if (dot && look(data, shown, fields, sizeof(fields)))
+		if (dot && read_format(multi, shown, &format) == 0)
 			base = must(strndup(shown, (size_t)(dot - shown)));
-		if (!base || !join_row(catalogue, base, fields, shown, used_by))
-			add_foreign(catalogue, shown, steal_pointer(base), used_by);
+		if (base && join_row(catalogue, base, format.fields, shown, used_by))
+			continue;
+		foreign = catalogue_add(catalogue, shown);
+		foreign->foreign = true;
+		foreign->system = base ? multi : plain;
+		foreign->used_by = used_by;
+		foreign->on = used_by != 0;
+		if (base)
+			foreign->name = steal_pointer(base);
 	}
 	catalogue_sort(catalogue->events, catalogue->n);
 	drop_duplicates(catalogue);

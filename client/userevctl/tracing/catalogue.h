@@ -29,9 +29,10 @@ struct catalogue {
 
 void catalogue_add_row(struct catalogue *, struct cursor row);
 /*
- * After all rows: adds the events of a user_events_status (NULL: none), which is overwritten. `look`: whether tracefs shows this
- * name in user_events_multi, and its fields as the kernel shows them.
+ * After all rows: adds the events of a user_events_status (NULL: none), which is overwritten. `read_format` reads the format of an
+ * event, or fails if tracefs does not show this name in the system.
  */
-void catalogue_merge(struct catalogue *, char *status,
-		     bool (*look)(void *data, const char *shown, char *ret_fields, size_t size), void *data);
+struct event_format;
+typedef int read_format_fn(const char *system, const char *name, struct event_format *ret);
+void catalogue_merge(struct catalogue *, char *status, read_format_fn *);
 void catalogue_deinit(struct catalogue *);

@@ -64,8 +64,8 @@ static bool look_is_wanted(const struct session *session, const struct event *ev
 
 	if (!event->system)
 		return false;
-	if (session->n_patterns > 0)
-		return tracing_matches_any(tracing, session->patterns, session->n_patterns, event);
+	if (tracing->n_patterns > 0)
+		return tracing_matches_any(tracing, event);
 	if (event->foreign && tracing->foreign != FOREIGN_ALL)
 		return false;
 	snprintf(line, sizeof(line), "%s:%s", event->system, event->shown);
@@ -119,7 +119,7 @@ static int read_texts(struct session *session)
 
 	errno = 0;
 	status = tracefs_text("user_events_status");
-	if (status && session->n_patterns == 0)
+	if (status && session->tracing->n_patterns == 0)
 		set_event = tracefs_text("set_event");
 	if (!status)
 		return errno ? -errno : -EIO;
@@ -185,5 +185,6 @@ int look_now(struct session *session, struct record_view *view)
 	else
 		r = r == 0 ? look_at_all(session, view) : EXIT_DONE;
 	session->look_took = ctl_now_ns() - begun;
+	session->tracing->due = begun + session->look_took + look_pause(session);
 	return r;
 }

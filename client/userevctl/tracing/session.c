@@ -73,14 +73,6 @@ int session_drain(struct session *session, struct record_view *view)
 	return session_stopped ? 0 : output_flush(view->output);
 }
 
-static int look_and_set_due(struct session *session, struct record_view *view)
-{
-	int r = look_now(session, view);
-
-	session->tracing->due = ctl_now_ns() + look_pause(session);
-	return r;
-}
-
 void session_ask_daemon(struct session *session)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
@@ -93,24 +85,7 @@ void session_ask_daemon(struct session *session)
 		writers_learn(&session->writers, &catalogue);
 }
 
-/* 0 or a negative errno. */
-static int session_open(struct session *session)
-{
-	struct tracing *tracing = session->tracing;
-	int r;
-
-	tracing->fd = epoll_create1(EPOLL_CLOEXEC);
-	if (tracing->fd < 0)
-		return -errno;
-	/* Without SA_RESTART, so that a write to a pipe ends, too. An ignored signal stays ignored. */
-	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
-		if (sigaction(stopping[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
-			sigaction(stopping[i], &(struct sigaction){ .sa_handler = on_stop }, NULL);
-	r = instance_make(&session->instance);
-	return r < 0 ? r : buffers_open(session->instance, tracing->fd, &session->buffers);
-}
-
-int session_begin(struct tracing *tracing, char *const *patterns, int n, uint16_t flags)
+int session_begin(struct tracing *tracing, uint16_t flags)
 {
 	struct session *session;
 	int r;
@@ -128,13 +103,18 @@ int session_begin(struct tracing *tracing, char *const *patterns, int n, uint16_
 	}
 	session = tracing->session = must(calloc(1, sizeof(*session)));
 	session->tracing = tracing;
-	session->patterns = patterns;
-	session->n_patterns = n;
-	r = session_open(session);
+	tracing->fd = epoll_create1(EPOLL_CLOEXEC);
+	/* Without SA_RESTART, so that a write to a pipe ends, too. An ignored signal stays ignored. */
+	for (size_t i = 0; i < ARRAY_SIZE(stopping) && tracing->fd >= 0; i++)
+		if (sigaction(stopping[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+			sigaction(stopping[i], &(struct sigaction){ .sa_handler = on_stop }, NULL);
+	r = tracing->fd < 0 ? -errno : instance_make(&session->instance);
+	if (r == 0)
+		r = buffers_open(session->instance, tracing->fd, &session->buffers);
 	if (r < 0)
 		return tracefs_explain("make an instance in tracefs", r);
-	r = look_and_set_due(session, NULL);
-	if (r == EXIT_DONE && n == 0 && !session->events)
+	r = look_now(session, NULL);
+	if (r == EXIT_DONE && tracing->n_patterns == 0 && !session->events)
 		tail_note_none_is_on();
 	return r;
 }
@@ -145,7 +125,7 @@ int session_read(struct tracing *tracing, struct record_view *view)
 	int r = EXIT_DONE;
 
 	if (!session_stopped && ctl_now_ns() >= tracing->due)
-		r = look_and_set_due(session, view);
+		r = look_now(session, view);
 	if (r == EXIT_DONE && !session_stopped) {
 		int error = session_drain(session, view);
 

@@ -32,7 +32,7 @@ static void note_still_on(const struct tracing *tracing, const struct event *eve
 }
 
 /* When this returns EXIT_DONE, no record of the events comes any more. */
-static int wait_until_off(struct tracing *tracing, char *const *patterns, int n, uint64_t timeout_ms)
+static int wait_until_off(struct tracing *tracing, uint64_t timeout_ms)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
 
@@ -42,7 +42,7 @@ static int wait_until_off(struct tracing *tracing, char *const *patterns, int n,
 
 		if (r != EXIT_DONE)
 			return r;
-		while ((event = tracing_next(tracing, patterns, n, event)) && !event->on)
+		while ((event = tracing_next(tracing, event)) && !event->on)
 			;
 		if (!event)
 			return tracing_settle(tracing);
@@ -71,11 +71,11 @@ static int switch_events(struct ctl *ctl, bool on)
 	/* Nothing is switched unless every name is known. */
 	r = tracing_look(tracing);
 	if (r == EXIT_DONE)
-		r = names_check(tracing, ctl->argv, ctl->argc, false);
+		r = names_check(tracing, false);
 	if (r == EXIT_DONE)
-		r = tracing_turn(tracing, ctl->argv, ctl->argc, on, &events);
+		r = tracing_turn(tracing, on, &events);
 	if (r == EXIT_DONE && switching.wait)
-		r = wait_until_off(tracing, ctl->argv, ctl->argc, switching.timeout * 1000);
+		r = wait_until_off(tracing, switching.timeout * 1000);
 	if (r != EXIT_DONE)
 		return r;
 	if (ctl->output.json)

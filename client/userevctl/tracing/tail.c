@@ -42,12 +42,11 @@ static int tail_check_names(const struct tail *tail)
 	const struct ctl *ctl = tail->ctl;
 	int r = ctl->argc > 0 ? tracing_look(tail->tracing) : EXIT_DONE;
 
-	return r == EXIT_DONE ? names_check(tail->tracing, ctl->argv, ctl->argc, true) : r;
+	return r == EXIT_DONE ? names_check(tail->tracing, true) : r;
 }
 
 static int tail_run_with(struct tail *tail)
 {
-	const struct ctl *ctl = tail->ctl;
 	int flags = (tail->past ? TAIL_PAST : 0) | (tail->no_follow ? TAIL_NO_FOLLOW : 0);
 	struct tracing *tracing;
 	int r;
@@ -61,7 +60,7 @@ static int tail_run_with(struct tail *tail)
 	if (!tail->past && !tail->wait)
 		r = tail_check_names(tail);
 	if (r == EXIT_DONE)
-		r = tail_begin(tracing, ctl->argv, ctl->argc, (uint16_t)flags);
+		r = tail_begin(tracing, (uint16_t)flags);
 	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail->view) && wait_for_records(tail))
 		r = tail_read(tracing, &tail->view);
 	if (r == EXIT_DONE && tail->no_follow && tail->view.records == 0)

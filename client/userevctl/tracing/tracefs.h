@@ -50,9 +50,9 @@ int tracefs_turn(struct tracefs_instance *, const struct event *, bool on);
 /* Prints "cannot ACTION" and the error: an enum exit_code. */
 int tracefs_explain(const char *action, int error);
 
-/* instance.c: an instance of our own. Other tracers' buffers, clocks and switches stay as they are; its events end with it. */
-int instance_make(struct tracefs_instance **ret); /* 0 or a negative errno */
-int instance_remove(struct tracefs_instance *);	  /* … */
+/* An instance of our own. Other tracers' buffers, clocks and switches stay as they are; its events end with it. 0 or a negative errno. */
+int instance_make(struct tracefs_instance **ret);
+int instance_remove(struct tracefs_instance *);
 
 /* buffer.c: the records of all CPUs of one instance, in the order of their times. */
 struct buffers;
@@ -104,8 +104,6 @@ struct session_event {
 enum { RECORD_TYPES_MAX = 65536 };
 struct session {
 	struct tracing *tracing;
-	char *const *patterns;
-	int n_patterns;
 	struct tracefs_instance *instance;
 	struct buffers *buffers;
 	struct writers writers;
@@ -124,8 +122,8 @@ struct session {
 /* The signal that ends the tail; 0: none. It interrupts poll() and write(); before these, the tail ends when it is due. */
 extern volatile sig_atomic_t session_stopped;
 
-int session_begin(struct tracing *, char *const *patterns, int n, uint16_t flags); /* an enum exit_code */
-int session_read(struct tracing *, struct record_view *);			   /* … */
+int session_begin(struct tracing *, uint16_t flags);	  /* an enum exit_code */
+int session_read(struct tracing *, struct record_view *); /* … */
 struct session *session_free(struct session *);
 /* Prints the records that there are: 0 or a negative errno. */
 int session_drain(struct session *, struct record_view *);
@@ -134,7 +132,7 @@ void session_ask_daemon(struct session *);
 
 /*
  * look.c: switches on wanted events that have come, and off those that are not wanted any more: an enum exit_code. `view`:
- * NULL in the first look.
+ * NULL in the first look. Sets the time of the next look, `due`.
  */
 int look_now(struct session *, struct record_view *view);
 /* How long to wait before the next look, in ns. */

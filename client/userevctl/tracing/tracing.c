@@ -12,6 +12,8 @@ int tracing_open(struct ctl *ctl, enum tracing_use use, struct tracing **ret)
 	int r, exit_code = EXIT_DONE;
 
 	tracing->ctl = ctl;
+	tracing->patterns = ctl->argv;
+	tracing->n_patterns = ctl->argc;
 	tracing->fd = -1;
 	r = control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &tracing->status);
 	tracing->no_daemon = control_nobody(r);
@@ -51,32 +53,22 @@ bool tracing_matches(const struct tracing *tracing, const char *pattern, const s
 	       name_matches(pattern, event->shown, strlen(event->shown));
 }
 
-bool tracing_matches_any(const struct tracing *tracing, char *const *patterns, int n, const struct event *event)
+bool tracing_matches_any(const struct tracing *tracing, const struct event *event)
 {
-	for (int i = 0; i < n; i++)
-		if (tracing_matches(tracing, patterns[i], event))
+	for (int i = 0; i < tracing->n_patterns; i++)
+		if (tracing_matches(tracing, tracing->patterns[i], event))
 			return true;
-	return n == 0;
+	return tracing->n_patterns == 0;
 }
 
-const struct event *tracing_next(const struct tracing *tracing, char *const *patterns, int n, const struct event *event)
+const struct event *tracing_next(const struct tracing *tracing, const struct event *event)
 {
 	const struct catalogue *all = &tracing->events;
 
 	for (size_t i = event ? (size_t)(event - all->events) + 1 : 0; i < all->n; i++)
-		if (tracing_matches_any(tracing, patterns, n, &all->events[i]))
+		if (tracing_matches_any(tracing, &all->events[i]))
 			return &all->events[i];
 	return NULL;
-}
-
-static bool look_at_multi(void *data _unused_, const char *shown, char *ret_fields, size_t size)
-{
-	struct event_format format;
-
-	if (tracefs_read_format("user_events_multi", shown, &format) < 0)
-		return false;
-	string_copy(ret_fields, size, format.fields);
-	return true;
 }
 
 int tracing_read(const struct tracing *tracing, char *status, struct catalogue *ret)
@@ -90,7 +82,7 @@ int tracing_read(const struct tracing *tracing, char *status, struct catalogue *
 	while (r >= 0 && control && (r = control_next_row(control, &row)) > 0)
 		catalogue_add_row(ret, row);
 	if (r == 0 && tracing->kernel)
-		catalogue_merge(ret, status, look_at_multi, NULL);
+		catalogue_merge(ret, status, tracefs_read_format);
 	return r;
 }
 
@@ -109,17 +101,32 @@ int tracing_look(struct tracing *tracing)
 	return r < 0 ? control_explain(tracing->ctl->control_socket, r) : EXIT_DONE;
 }
 
-/* The embedded backend: the daemon is the tracer. */
-static int embedded_turn(struct tracing *tracing, char *const *patterns, int n, bool on, uint64_t *ret_events)
+/* With the embedded backend: the daemon is the tracer. */
+static int ask_about_patterns(const struct tracing *tracing, uint16_t kind, uint16_t flags, struct control **ret)
+{
+	int r = control_open(tracing->ctl->control_socket, ret);
+
+	return r < 0 ? r
+		     : control_ask_strings(*ret, kind, flags, (const char *const *)tracing->patterns,
+					   (size_t)tracing->n_patterns);
+}
+
+int tracing_turn(struct tracing *tracing, bool on, uint64_t *ret_events)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
 	struct cursor row = { 0 };
-	int r;
+	int r = 0;
 
-	r = control_open_or_explain(tracing->ctl, &control);
-	if (r != EXIT_DONE)
-		return r;
-	r = control_ask_strings(control, KIND_TRACE, on ? TRACE_ON : 0, (const char *const *)patterns, (size_t)n);
+	*ret_events = 0;
+	for (const struct event *event = NULL; tracing->kernel && (event = tracing_next(tracing, event));) {
+		r = event->system ? tracefs_turn(NULL, event, on) : 0;
+		if (r < 0)
+			return tracefs_explain(on ? "switch events on" : "switch events off", r);
+		*ret_events += r > 0;
+	}
+	if (tracing->kernel)
+		return EXIT_DONE;
+	r = ask_about_patterns(tracing, KIND_TRACE, on ? TRACE_ON : 0, &control);
 	if (r == 0)
 		r = control_next_row(control, &row);
 	if (r <= 0)
@@ -128,41 +135,21 @@ static int embedded_turn(struct tracing *tracing, char *const *patterns, int n, 
 	return EXIT_DONE;
 }
 
-int tracing_turn(struct tracing *tracing, char *const *patterns, int n, bool on, uint64_t *ret_events)
+int tail_begin(struct tracing *tracing, uint16_t flags)
 {
-	int r = 0;
-
-	if (!tracing->kernel)
-		return embedded_turn(tracing, patterns, n, on, ret_events);
-	*ret_events = 0;
-	for (const struct event *event = NULL; (event = tracing_next(tracing, patterns, n, event));) {
-		if (!event->system)
-			continue;
-		r = tracefs_turn(NULL, event, on);
-		if (r < 0)
-			return tracefs_explain(on ? "switch events on" : "switch events off", r);
-		*ret_events += r > 0;
-	}
-	return EXIT_DONE;
-}
-
-int tail_begin(struct tracing *tracing, char *const *patterns, int n, uint16_t flags)
-{
-	bool any_on = n > 0 || flags & TAIL_NO_FOLLOW;
+	bool any_on = tracing->n_patterns > 0 || flags & TAIL_NO_FOLLOW;
 	int r;
 
 	if (tracing->kernel)
-		return session_begin(tracing, patterns, n, flags);
+		return session_begin(tracing, flags);
 	r = any_on ? EXIT_DONE : tracing_look(tracing);
-	for (size_t i = 0; i < tracing->events.n; i++)
-		any_on |= tracing->events.events[i].on;
-	if (r == EXIT_DONE && !any_on)
-		tail_note_none_is_on();
-	if (r == EXIT_DONE)
-		r = control_open_or_explain(tracing->ctl, &tracing->control);
 	if (r != EXIT_DONE)
 		return r;
-	r = control_ask_strings(tracing->control, KIND_TAIL, flags, (const char *const *)patterns, (size_t)n);
+	for (size_t i = 0; i < tracing->events.n; i++)
+		any_on |= tracing->events.events[i].on;
+	if (!any_on)
+		tail_note_none_is_on();
+	r = ask_about_patterns(tracing, KIND_TAIL, flags, &tracing->control);
 	if (r < 0)
 		return control_explain(tracing->ctl->control_socket, r);
 	tracing->fd = tracing->control->fd;

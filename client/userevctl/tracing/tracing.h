@@ -16,6 +16,8 @@ enum foreign_use { FOREIGN_NEVER, FOREIGN_BY_NAME, FOREIGN_ALL };
 
 struct tracing {
 	struct ctl *ctl;
+	char *const *patterns; /* of names: the command's arguments; without any, all events match */
+	int n_patterns;
 	enum foreign_use foreign;
 	bool kernel;		 /* the kernel records, and tells tracers apart */
 	bool no_daemon;		 /* all events are foreign */
@@ -51,16 +53,15 @@ static inline void tracing_freep(struct tracing **tracing)
 int tracing_look(struct tracing *);
 /* Whether the pattern matches this event, and `foreign` admits it. */
 bool tracing_matches(const struct tracing *, const char *pattern, const struct event *);
-/* Whether one of the patterns does; without patterns every event matches. */
-bool tracing_matches_any(const struct tracing *, char *const *patterns, int n, const struct event *);
+bool tracing_matches_any(const struct tracing *, const struct event *);
 /* The event behind this one, or the first behind NULL, that matches one of the patterns; NULL: there is none. */
-const struct event *tracing_next(const struct tracing *, char *const *patterns, int n, const struct event *);
+const struct event *tracing_next(const struct tracing *, const struct event *);
 
 /* The fields of an event, valid until the next call; NULL: not readable. */
 const char *tracing_fields(const struct event *);
 
 /* Switches the events of the last look: an enum exit_code. */
-int tracing_turn(struct tracing *, char *const *patterns, int n, bool on, uint64_t *ret_events);
+int tracing_turn(struct tracing *, bool on, uint64_t *ret_events);
 /* Waits until every write that had begun is complete: an enum exit_code. */
 int tracing_settle(const struct tracing *);
 
@@ -69,7 +70,7 @@ int tracing_settle(const struct tracing *);
  * Of events that match one of the patterns; without patterns, of all events that are on. `flags`: TAIL_… of the protocol. From
  * then on `fd` is readable when there is something for tail_read(). An enum exit_code.
  */
-int tail_begin(struct tracing *, char *const *patterns, int n, uint16_t flags);
+int tail_begin(struct tracing *, uint16_t flags);
 /* Prints the records that there are, and flushes; sets `over` at the end. An enum exit_code. */
 int tail_read(struct tracing *, struct record_view *);
 void tail_note_none_is_on(void);
@@ -78,4 +79,4 @@ void tail_note_none_is_on(void);
  * names.c: EXIT_DONE if each pattern matches an event of the last look; otherwise EXIT_REFUSED after naming events of similar
  * names. If `may_wait`, a pattern with *, ? or [ need not match.
  */
-int names_check(const struct tracing *, char *const *patterns, int n, bool may_wait);
+int names_check(const struct tracing *, bool may_wait);

@@ -139,7 +139,7 @@ static void expect_reuse_is_noticed(int number)
 {
 	int other_end = reuse(number);
 
-	userev->losses.too_big = 1;
+	loss_add(userev, &userev->losses.too_big);
 	loss_report(userev);
 	register_event(&other, "other u32 number");
 	expect_alive(&event, "event");

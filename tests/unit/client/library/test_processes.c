@@ -124,7 +124,8 @@ static int lose_one_and_close(void)
 
 WITH_EVENT_ON(child_reports_only_its_own_losses)
 {
-	userev->losses.queue_full = 7;
+	for (int i = 0; i < 7; i++)
+		loss_add(userev, &userev->losses.queue_full);
 	run_in_child(fork, lose_one_and_close);
 	fake_wait(fake_daemon->ended == 1);
 	ck_assert_uint_eq(fake_daemon->lost.too_big, 1);
@@ -263,8 +264,10 @@ WITH_DAEMON(threads_write_while_daemons_change)
 static void *write_without_test(void *data)
 {
 	while (!stop) {
-		struct iovec pieces[2] = { { 0 }, { (char[]){ "data" }, 4 } };
+		unsigned char record[8] = "....data";
+		struct iovec pieces[2] = { { record, 4 }, { record + 4, 4 } };
 
+		userev_write_buffer(&event, record, sizeof(record));
 		userev_write_pieces(&event, pieces, 2);
 	}
 	return data;

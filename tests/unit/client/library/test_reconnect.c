@@ -298,7 +298,7 @@ WITHOUT_DAEMON(sealed_userev_does_not_connect)
 	userev->not_before = 0;
 	for (int i = 0; i < 100; i++)
 		ck_assert(!userev_enabled(&event));
-	ck_assert_int_eq(event.status, 0);
+	ck_assert_uint_eq(event.place.part.bit, 0);
 	ck_assert_uint_eq(userev->failures, failures);
 }
 

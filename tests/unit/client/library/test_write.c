@@ -94,6 +94,49 @@ WITH_DAEMON(record_is_index_and_pieces_in_order)
 	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), 0);
 }
 
+/* Pieces fill a buffer, and what does not fit follows it, in any order of large and small pieces. */
+WITH_DAEMON(small_and_large_pieces_are_one_record)
+{
+	enum { ROOM = USEREV_BUFFER_ - 4 };
+	static const size_t sizes[][5] = {
+		{ ROOM },
+		{ ROOM + 1 },
+		{ ROOM, 1 },
+		{ 0, ROOM, 0 },
+		{ 1, ROOM, 1 },
+		{ 300, 10, 300, 10, 300 },
+		{ 10, 300, 242, 1 },
+		{ 100, 300, 0, 152, 1 },
+		{ 0, 0, 0, 0, 1 },
+	};
+	char payload[2048], got[2048];
+	uint32_t index;
+
+	for (size_t i = 0; i < sizeof(payload); i++)
+		payload[i] = (char)(i * 7 >> 3);
+	register_event(&event, "event");
+	fake_switch("event", true);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct iovec pieces[5];
+		size_t size = 0;
+
+		for (int j = 0; j < 5; j++) {
+			pieces[j] = (struct iovec){ payload + size, sizes[i][j] };
+			size += sizes[i][j];
+		}
+		ck_assert_int_eq(userev_writev(&event, pieces, 5), size);
+		ck_assert_int_eq(fake_record(&index, got, sizeof(got)), size);
+		ck_assert_uint_eq(index, 1 * FAKE_STREAM + 1);
+		ck_assert_mem_eq(got, payload, size);
+	}
+	for (size_t size = ROOM - 1; size <= ROOM + 1; size++) {
+		ck_assert_int_eq(userev_write(&event, payload, size), size);
+		ck_assert_int_eq(fake_record(&index, got, sizeof(got)), size);
+		ck_assert_uint_eq(index, 1 * FAKE_STREAM + 1);
+		ck_assert_mem_eq(got, payload, size);
+	}
+}
+
 WITH_DAEMON(payload_above_maximum_is_refused_and_counted)
 {
 	static char payload[WIRE_PAYLOAD_MAX + 1];
@@ -158,7 +201,7 @@ WITH_EVENT_ON(losses_are_reported_at_intervals_by_writes)
 	fill();
 	fake_wait(fake_daemon->lost.queue_full == 1);
 	/* As if the last report were long ago. */
-	atomic_store(&userev->reported_at, UINT32_MAX / 2);
+	atomic_store(&userev->look_at, clock_coarse_ms());
 	userev_write(&event, "data", 4);
 	fake_wait(fake_daemon->lost.queue_full == 2);
 	while (fake_record(&index, payload, sizeof(payload)) >= 0)
@@ -167,8 +210,9 @@ WITH_EVENT_ON(losses_are_reported_at_intervals_by_writes)
 	userev_write(&event, payload, 0);
 	ck_assert_uint_eq(fake_daemon->packets, packets);
 	/* As if losses had not been reported for a while. */
-	atomic_fetch_add(&userev->losses.queue_full, 5);
-	atomic_store(&userev->reported_at, UINT32_MAX / 2);
+	for (int i = 0; i < 5; i++)
+		loss_add(userev, &userev->losses.queue_full);
+	atomic_store(&userev->look_at, clock_coarse_ms());
 	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
 	fake_wait(fake_daemon->lost.queue_full == 7);
 }
@@ -193,7 +237,7 @@ WITH_DAEMON(unsent_losses_go_to_the_next_daemon)
 	userev->losses.queue_full = 7;
 	userev->losses.too_big = 3;
 	loss_report(userev);
-	ck_assert(loss_is_unreported(userev));
+	ck_assert(files_are_marked(&userev->files));
 	session_drop(userev);
 	expect_connected();
 	fake_wait(fake_daemon->lost.queue_full == 7);

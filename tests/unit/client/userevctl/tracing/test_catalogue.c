@@ -21,32 +21,32 @@ static void add_row(struct catalogue *catalogue, const char *description)
 	catalogue_add_row(catalogue, cursor_make(row.data, row.size));
 }
 
+static unsigned looks;
+
 /* The events of user_events_multi, and their fields. */
-static bool look(void *data, const char *shown, char *ret_fields, size_t size)
+static int read_format(const char *system, const char *name, struct event_format *ret)
 {
 	static const char *const multi[][2] = {
 		{ "mu.0", "u32 a" }, { "mu.1", "u64 b" }, { "mu.a", "" }, { "mu.1f", "u8 c" }
 	};
-	unsigned *looks = data;
 
-	++*looks;
+	ck_assert_str_eq(system, "user_events_multi");
+	looks++;
 	for (size_t i = 0; i < ARRAY_SIZE(multi); i++) {
-		if (!streq(multi[i][0], shown))
+		if (!streq(multi[i][0], name))
 			continue;
-		string_copy(ret_fields, size, multi[i][1]);
-		return true;
+		string_copy(ret->fields, sizeof(ret->fields), multi[i][1]);
+		return 0;
 	}
-	return false;
+	return -ENOENT;
 }
-
-static unsigned looks;
 
 static void merge(struct catalogue *catalogue, const char *status)
 {
 	_cleanup_(freep) char *text = strdup(status);
 
 	looks = 0;
-	catalogue_merge(catalogue, text, look, &looks);
+	catalogue_merge(catalogue, text, read_format);
 }
 
 TEST(rows_and_status_are_merged_by_name)
