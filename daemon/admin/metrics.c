@@ -18,6 +18,7 @@
 
 #include "daemon/admin/listing.h"
 #include "daemon/admin/numbers.h"
+#include "daemon/connection/client.h"
 #include "daemon/daemon.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
@@ -97,8 +98,11 @@ static bool metrics_next_of_tenants(struct metrics_walk *walk, const struct numb
 
 bool metrics_next(struct metrics_walk *walk, struct daemon *daemon, struct text *text)
 {
-	if (!walk->youngest)
+	if (!walk->youngest) {
 		walk->youngest = daemon->registry.last_tenant;
+		/* Fds that were read are not in flight. */
+		clients_do_deferred(&daemon->connections);
+	}
 	while (walk->family < n_numbers) {
 		const struct number *number = &numbers[walk->family];
 

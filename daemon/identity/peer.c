@@ -109,23 +109,19 @@ bool peer_map_has_root(const char *uid_map)
 	return false;
 }
 
-/* Its cgroup, if the kernel tells the id and that is known already; otherwise NULL. 0 or PEER_E_GONE. */
-static int peer_find_known_cgroup(int pidfd, struct cgroups *cgroups, struct cgroup **ret)
+/* Its cgroup, if the kernel tells the id and that is known already; otherwise NULL. */
+static struct cgroup *peer_known_cgroup(int pidfd, struct cgroups *cgroups)
 {
 	static bool is_missing;
 	struct pidfd_info_request info = { .mask = INFO_OF_CGROUP };
 
-	*ret = NULL;
 	/* Where the hierarchy is systemd's own of v1, the ids are of another file system. */
 	if (is_missing || *cgroups->controller)
-		return 0;
-	if (ioctl(pidfd, GET_PIDFD_INFO, &info) < 0) {
-		is_missing = errno != ESRCH;
-		return is_missing ? 0 : PEER_E_GONE;
-	}
-	if (info.mask & INFO_OF_CGROUP)
-		*ret = cgroup_known(cgroups, info.cgroup_id);
-	return 0;
+		return NULL;
+	if (ioctl(pidfd, GET_PIDFD_INFO, &info) == 0)
+		return info.mask & INFO_OF_CGROUP ? cgroup_known(cgroups, info.cgroup_id) : NULL;
+	is_missing = errno != ESRCH;
+	return NULL;
 }
 
 /* 0, PEER_E_… or a negative errno. Where the first thread has exited and others live on, its cgroup of a v1 host is meaningless. */
@@ -182,10 +178,9 @@ int peer_identify(int socket, struct cgroups *cgroups, bool ask_for_root, struct
 	if (peer.pid <= 0)
 		return PEER_E_HIDDEN;
 	r = peer_open_pidfd(socket, peer.pid, &pidfd);
-	if (r == 0)
-		r = peer_find_known_cgroup(pidfd, cgroups, &peer.cgroup);
 	if (r != 0)
 		return r;
+	peer.cgroup = peer_known_cgroup(pidfd, cgroups);
 	if (!peer.cgroup)
 		r = peer_read_cgroup(peer.pid, pidfd, cgroups, &peer.cgroup);
 	if (r != 0)

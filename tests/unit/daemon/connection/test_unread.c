@@ -16,6 +16,7 @@ TEST(clients_that_do_not_read_are_watched)
 	WELCOMED(reads, world, 1);
 	END(does_not, world, 2);
 
+	stay_young(world);
 	say_hello(&does_not);
 	turn(world);
 	ck_assert_uint_eq(world->daemon->connections.in_flight, 1);
@@ -36,6 +37,7 @@ TEST(client_stalled_by_unread_files_goes_on)
 	WORLD(world, 10, 10);
 	WELCOMED(end, world, 1);
 
+	stay_young(world);
 	for (unsigned i = 0; i < 2; i++) {
 		REGISTER(&end, i == 0 ? "first u32 x" : "second u32 x");
 		turn(world);
@@ -59,6 +61,7 @@ TEST(fds_that_were_read_leave_room_for_others)
 	struct rlimit limit;
 	WORLD(world, 10, 10);
 
+	stay_young(world);
 	for (unsigned i = 0; i < FEW; i++) {
 		ends[i] = end_new(world, (pid_t)i + 1);
 		say_hello(&ends[i]);
