@@ -7,10 +7,8 @@
  * the current connection.
  */
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/time.h>
 #include <sys/un.h>
 
 #include "client/library/connection.h"
@@ -41,25 +39,9 @@ int connection_init(struct connection *connection, const char *socket)
 	return 0;
 }
 
-/* While the daemon's queue is full only a blocking connect() waits for room; poll() does not. */
-static int connection_queue(int fd, const struct sockaddr_un *address, socklen_t length, int64_t deadline)
-{
-	int left, r = -EINTR;
-
-	if (fcntl(fd, F_SETFL, 0) < 0)
-		return -errno;
-	while (r == -EINTR && (left = connection_left_ms(deadline)) > 0) {
-		const struct timeval timeout = { .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
-
-		if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
-			return -errno;
-		r = connect(fd, (const struct sockaddr *)address, length) < 0 ? -errno : 0;
-	}
-	return r == -EAGAIN || r == -EINTR ? -ETIMEDOUT : r;
-}
-
 static int connection_connect(const char *path, int64_t deadline, int *ret)
 {
+	const bool blocks = connection_left_ms(deadline) > 0;
 	_cleanup_(fd_closep) int fd = -1;
 	struct sockaddr_un address;
 	socklen_t length;
@@ -71,9 +53,12 @@ static int connection_connect(const char *path, int64_t deadline, int *ret)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	r = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : 0;
-	if (r == -EAGAIN && connection_left_ms(deadline) > 0)
-		r = connection_queue(fd, &address, length, deadline);
+	/* While the daemon's queue is full poll() would not wait for room, and connect() would not end at the deadline. */
+	while ((r = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : 0) == -EAGAIN && blocks) {
+		if (connection_left_ms(deadline) == 0)
+			return -ETIMEDOUT;
+		poll(NULL, 0, CONNECTION_QUEUE_FULL_MS);
+	}
 	if (r == 0)
 		*ret = fd_steal(&fd);
 	return r;
