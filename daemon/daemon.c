@@ -104,13 +104,12 @@ static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int eve
 	systemd_update_status(&daemon->systemd);
 }
 
-static void on_hangup(struct ev_loop *loop _unused_, ev_signal *w, int events _unused_)
-{
-	reload_begin(container_of(w, struct daemon, w_hangup));
-}
-
 static void daemon_on_signal(struct ev_loop *loop, ev_signal *w, int events _unused_)
 {
+	if (w->signum == SIGHUP) {
+		reload_begin(w->data);
+		return;
+	}
 	log_debug("ending on %s", strsignal(w->signum));
 	ev_break(loop, EVBREAK_ALL);
 }
@@ -128,6 +127,8 @@ static void make_status(void *data, char *ret, size_t size)
 
 static int start_watchers(struct daemon *daemon)
 {
+	static const int signals[] = { SIGHUP, SIGTERM, SIGINT };
+
 	daemon->started = clock_now();
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->registry.kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
@@ -141,12 +142,11 @@ static int start_watchers(struct daemon *daemon)
 	ev_init(&daemon->w_stalled, on_stalled);
 	ev_prepare_init(&daemon->w_turn, daemon_on_turn);
 	ev_prepare_start(daemon->loop, &daemon->w_turn);
-	ev_signal_init(&daemon->w_hangup, on_hangup, SIGHUP);
-	ev_signal_start(daemon->loop, &daemon->w_hangup);
-	ev_signal_init(&daemon->w_terminate, daemon_on_signal, SIGTERM);
-	ev_signal_start(daemon->loop, &daemon->w_terminate);
-	ev_signal_init(&daemon->w_interrupt, daemon_on_signal, SIGINT);
-	ev_signal_start(daemon->loop, &daemon->w_interrupt);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		ev_signal_init(&daemon->w_signals[i], daemon_on_signal, signals[i]);
+		daemon->w_signals[i].data = daemon;
+		ev_signal_start(daemon->loop, &daemon->w_signals[i]);
+	}
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
 	return inflight_init(&daemon->connections);
 }
@@ -154,12 +154,10 @@ static int start_watchers(struct daemon *daemon)
 static void stop_watchers(struct daemon *daemon)
 {
 	systemd_deinit(&daemon->systemd);
-	ev_signal_stop(daemon->loop, &daemon->w_interrupt);
-	ev_signal_stop(daemon->loop, &daemon->w_terminate);
-	ev_signal_stop(daemon->loop, &daemon->w_hangup);
+	for (size_t i = 0; i < ARRAY_SIZE(daemon->w_signals); i++)
+		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
 	deadlines_deinit(&daemon->connections);
-	deposits_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(&daemon->registry);
@@ -276,7 +274,6 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->client_timeout = options->client_timeout;
 	clients_init(connections);
 	deadlines_init(connections);
-	deposits_init(connections);
 	scheduler_init(connections);
 }
 
@@ -350,10 +347,8 @@ static void daemon_leave_to_next(struct daemon *daemon)
 {
 	deposit_rest(&daemon->connections);
 	for (struct client *client = TAILQ_FIRST(&daemon->connections.clients); client;
-	     client = TAILQ_NEXT(client, all)) {
-		client->kept = client->deposited;
+	     client = TAILQ_NEXT(client, all))
 		client_close(client);
-	}
 	/* First: the keeper may have carried out calls that are cancelled here. */
 	deposit_end(&daemon->connections);
 	kernel_cancel(daemon->registry.kernel);

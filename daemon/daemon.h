@@ -43,9 +43,7 @@ struct daemon {
 	ev_timer w_succession; /* while there is no keeper */
 	ev_timer w_stalled;    /* while too many fds are in flight for the keeper to get one */
 	ev_prepare w_turn;
-	ev_signal w_hangup;
-	ev_signal w_terminate;
-	ev_signal w_interrupt;
+	ev_signal w_signals[3];
 };
 
 /* 0; POLICY_E_WRONG, or a negative errno, after a line in the log; nothing is left behind then. */

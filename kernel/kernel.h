@@ -10,6 +10,7 @@
  * does not exist gets KERNEL_E_NO_SUCH.
  */
 
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include "kernel/probe.h"
@@ -88,6 +89,13 @@ struct kernel_call {
 	int fd;		 /* result: the caller's; argument: the kernel's, also after a failure */
 	int result;
 };
+
+/* Gives the caller a copy of the fd. KERNEL_OK, or a negative errno. */
+static inline int kernel_give_copy(struct kernel_call *call, int fd)
+{
+	call->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return call->fd < 0 ? -errno : KERNEL_OK;
+}
 
 /* A backend's kind and abilities. Constant, except after remote_succeed(). A keeper sends it as it is, so it has neither pointers nor padding. */
 struct kernel_facts {

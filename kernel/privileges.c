@@ -3,7 +3,6 @@
 #include "kernel/privileges.h"
 
 #include <grp.h>
-#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -13,7 +12,7 @@ static int empty_bounding_set(uint64_t keep)
 
 	/* Only dropping a capability that is in the set needs a privilege. */
 	for (unsigned long capability = 0; (there = prctl(PR_CAPBSET_READ, capability, 0, 0, 0)) >= 0; capability++)
-		if (there && !(keep & UINT64_C(1) << capability) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
+		if (there && !(keep & CAPABILITY(capability)) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
 			return -errno;
 	return 0;
 }

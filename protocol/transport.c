@@ -8,7 +8,7 @@ bool transport_fds_are_refused;
 
 int transport_send(int socket, const void *packet, size_t size, const int *fds, size_t n, int flags)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * WIRE_FDS_MAX)] = { 0 };
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * WIRE_FDS_MAX)];
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)packet, .iov_len = size };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t sent;
@@ -18,6 +18,7 @@ int transport_send(int socket, const void *packet, size_t size, const int *fds, 
 	if (n > 0) {
 		struct cmsghdr *header = (struct cmsghdr *)(void *)control;
 
+		memset(control, 0, CMSG_SPACE(sizeof(int) * n));
 		*header = (struct cmsghdr){
 			.cmsg_len = CMSG_LEN(sizeof(int) * n),
 			.cmsg_level = SOL_SOCKET,

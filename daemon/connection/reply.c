@@ -16,25 +16,16 @@
 #include "daemon/registry/tenant.h"
 #include "protocol/transport.h"
 
-void client_drop_request(struct client *client)
-{
-	if (!client->in_socket)
-		return;
-	client->in_socket = false;
-	/* A request that stays there would be answered again and again. */
-	if (transport_drop(client->fd) < 0)
-		client_close(client);
-}
-
 /* The answer has left. */
 void client_end_request(struct client *client)
 {
 	if (!client->asks)
 		return;
 	client->asks = false;
-	client->repeats = false;
 	shares_enter(&client->holder);
-	client_drop_request(client);
+	/* A request that stays there would be answered again and again. */
+	if (client->in_socket && transport_drop(client->fd) < 0)
+		client_close(client);
 }
 
 void client_drop_answer(struct client *client)

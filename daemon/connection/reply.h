@@ -32,8 +32,6 @@ void clients_flush_changes(struct connections *);
 
 /* The request has been answered, or needs no answer. */
 void client_end_request(struct client *);
-/* Takes the request out of the socket, unless it is out already. */
-void client_drop_request(struct client *);
 /* There is room in the client's socket again. */
 void client_on_writable(struct client *);
 /* Whether a timer sends the answer that waits: the socket has room all the time, but too many fds are in flight. */

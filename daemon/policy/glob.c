@@ -24,7 +24,7 @@ static const char *glob_check_set(const char *set, size_t length)
 {
 	size_t first = (size_t)1 + (set[1] == '!' || set[1] == '^');
 
-	if (length == 0)
+	if (length == 0 || memchr(set, '/', length))
 		return "a '[' has no ']' in the same name; write \\[ for the character itself";
 	for (size_t i = first; i + 1 < length; i++)
 		if (set[i] == '[' && strchr(":.=", set[i + 1]))

@@ -31,38 +31,30 @@ void pattern_deinit(struct pattern *pattern)
 	*pattern = (struct pattern){ 0 };
 }
 
-/* One component: its glob is written to `to`, which moves on, with \* as [*], since fnmatch(3) is to take backslashes as they are. */
-static int pattern_add(struct pattern *pattern, const char *at, size_t length, char **to, struct text *why)
+/*
+ * One component, which has been checked: its glob is written to `to`, with \* as [*], since fnmatch(3) is to take backslashes as they
+ * are. Returns the end of the component, and moves `to` on.
+ */
+static const char *pattern_add(struct pattern *pattern, const char *at, char **to)
 {
 	struct pattern_component *component = &pattern->components[pattern->n++];
-	size_t bytes = 0, n_wild = 0, piece;
-	char glob[PATH_MAX];
-	int r;
+	size_t length = strcspn(at, "/"), bytes = 0, n_wild = 0;
+	const char *end = at + length;
 
-	if (length == 0 || length >= sizeof(glob)) {
-		text_printf(why, length == 0 ? "between two slashes, and behind the last one, there has to be a name"
-					     : "a name is too long");
-		return GLOB_E_WRONG;
-	}
-	string_copy(glob, length + 1, at);
-	r = glob_check(glob, why);
 	component->glob = *to;
-	for (at = glob; r == 0 && *at; at += piece) {
+	for (size_t piece; at < end; at += piece) {
 		bool wild = strchr("*?[", *at);
 
 		piece = glob_piece(at);
-		if (*at == '\\' && piece == 2) {
-			memcpy(*to, (const char[]){ '[', at[1], ']' }, 3);
-			*to += 3;
-		} else {
-			memcpy(*to, at, piece);
-			*to += piece;
-		}
+		if (*at == '\\' && piece == 2)
+			*to = mempcpy(*to, (const char[]){ '[', at[1], ']' }, 3);
+		else
+			*to = mempcpy(*to, at, piece);
 		n_wild += wild;
 		bytes += !wild;
 	}
 	*(*to)++ = '\0';
-	if (streq(glob, "**"))
+	if (streq(component->glob, "**"))
 		component->kind = COMPONENT_ANY_DEPTH;
 	else
 		component->kind = bytes == length ? COMPONENT_LITERAL : COMPONENT_GLOB;
@@ -70,37 +62,36 @@ static int pattern_add(struct pattern *pattern, const char *at, size_t length, c
 	pattern->literal_components += n_wild == 0;
 	pattern->any_depth |= component->kind == COMPONENT_ANY_DEPTH;
 	pattern->literal &= component->kind == COMPONENT_LITERAL;
-	return r;
+	return end;
 }
 
 int pattern_parse(const char *text, struct pattern *ret, struct text *why)
 {
 	struct pattern pattern = { .literal = true };
-	const char *at = text;
+	const char *wrong = text[0] != '/' ? "a pattern of cgroups begins with '/'"
+			    : strstr(text, "//") || (text[1] && text[strlen(text) - 1] == '/')
+				    ? "between two slashes, and behind the last one, there has to be a name"
+				    : NULL;
 	char *to;
-	int r = 0;
 
-	if (text[0] != '/') {
-		text_printf(why, "a pattern of cgroups begins with '/'");
+	if (wrong) {
+		text_printf(why, "%s", wrong);
 		return GLOB_E_WRONG;
 	}
+	if (glob_check(text, why) != 0)
+		return GLOB_E_WRONG;
 	pattern.text = strdup(text);
 	pattern.globs = to = malloc(2 * strlen(text) + 1);
 	pattern.components = calloc(path_depth(text) + 1, sizeof(*pattern.components));
-	if (!pattern.text || !pattern.globs || !pattern.components)
-		r = -ENOMEM;
-	/* "/" alone is the root, which has no component. */
-	while (r == 0 && *at && !streq(text, "/")) {
-		size_t length = strcspn(at + 1, "/");
-
-		r = pattern_add(&pattern, at + 1, length, &to, why);
-		at += 1 + length;
-	}
-	if (r == 0)
-		*ret = pattern;
-	else
+	if (!pattern.text || !pattern.globs || !pattern.components) {
 		pattern_deinit(&pattern);
-	return r;
+		return -ENOMEM;
+	}
+	/* "/" alone is the root, which has no component. */
+	while (text[0] == '/' && text[1] != '\0')
+		text = pattern_add(&pattern, text + 1, &to);
+	*ret = pattern;
+	return 0;
 }
 
 /* An error of fnmatch(3) is no match: then the section allows nothing. */

@@ -82,11 +82,11 @@ struct policy *policy_unref(struct policy *policy)
 
 static int sections_insert(struct sections *sections, size_t at, struct section *section)
 {
-	struct section **grown = array_grow(sections->at, sections->n, sizeof(*grown));
+	struct section **grown = array_grow(sections->at, sections->n, sizeof(struct section *));
 
 	if (!grown)
 		return -ENOMEM;
-	memmove(grown + at + 1, grown + at, (sections->n - at) * sizeof(*grown));
+	memmove(grown + at + 1, grown + at, (sections->n - at) * sizeof(struct section *));
 	grown[at] = section;
 	sections->at = grown;
 	sections->n++;

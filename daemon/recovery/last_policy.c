@@ -25,21 +25,14 @@ static bool kept_is_trusted(const struct stat *status, uid_t user)
 	       !(status->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-static int kept_open_directory(const char *directory)
-{
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* 0; -EPERM: another user may have written it; or another negative errno. */
-static int kept_open(const char *directory, uid_t user, int *ret, struct stat *ret_status)
+static int kept_read(const char *directory, uid_t user, struct policy_copy *ret, struct stat *ret_status)
 {
-	_cleanup_(fd_closep) int parent = kept_open_directory(directory), fd = -1;
+	_cleanup_(fd_closep) int parent = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	_cleanup_(freep) char *bytes = NULL;
+	ssize_t n;
 
-	if (parent < 0)
-		return parent;
-	if (fstat(parent, ret_status) < 0)
+	if (parent < 0 || fstat(parent, ret_status) < 0)
 		return -errno;
 	if (!kept_is_trusted(ret_status, user))
 		return -EPERM;
@@ -50,19 +43,6 @@ static int kept_open(const char *directory, uid_t user, int *ret, struct stat *r
 		return -EPERM;
 	if (ret_status->st_size > KEPT_BYTES_MAX)
 		return -EFBIG;
-	*ret = fd_steal(&fd);
-	return 0;
-}
-
-static int kept_read(const char *directory, uid_t user, struct policy_copy *ret, struct stat *ret_status)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	_cleanup_(freep) char *bytes = NULL;
-	ssize_t n;
-	int r = kept_open(directory, user, &fd, ret_status);
-
-	if (r < 0)
-		return r;
 	bytes = malloc((size_t)ret_status->st_size + 1);
 	if (!bytes)
 		return -ENOMEM;
@@ -77,7 +57,7 @@ int last_policy_read(const char *directory, uid_t user, struct policy **ret, tim
 {
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
 	_cleanup_(policy_copy_deinit) struct policy_copy copy = { 0 };
-	struct stat status;
+	struct stat status = { 0 };
 	int r = kept_read(directory, user, &copy, &status);
 
 	if (r == -ENOENT)
@@ -115,9 +95,9 @@ int last_policy_keep(const char *directory, const struct policy_copy *copy)
 	if (kept_read(directory, geteuid(), &kept, &status) == 0 && kept.bytes && kept.size == copy->size &&
 	    memcmp(kept.bytes, copy->bytes, kept.size) == 0)
 		return 0;
-	parent = kept_open_directory(directory);
+	parent = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (parent < 0)
-		return parent;
+		return -errno;
 	unlinkat(parent, new_name, 0);
 	fd = openat(parent, new_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)

@@ -89,18 +89,19 @@ static int event_new(struct registry *registry, const struct description *descri
 
 	if (!event)
 		return -ENOMEM;
-	*event = (struct event){
-		.number = registry->last_event + 1,
-		.flags = flags & REGISTER_MULTI_FORMAT,
-		.name_length = (uint16_t)description->name_length,
-		.length = (uint16_t)length,
-	};
+	event->number = registry->last_event + 1;
+	event->flags = flags & REGISTER_MULTI_FORMAT;
+	event->name_length = (uint16_t)description->name_length;
+	event->length = (uint16_t)length;
+	event->first.tenant = NULL;
+	LIST_INIT(&event->grants);
 	memcpy(event->description, description->canonical, length + 1);
 	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, registry->events, event->description, key.length, key.hash, event);
 	if (!table_added()) {
 		free(event);
 		return -ENOMEM;
 	}
+	memory_taken(&registry->memory, sizeof(*event));
 	quota_event_init(&event->account, &registry->machine);
 	registry->last_event = event->number;
 	registry->n_events++;
@@ -127,11 +128,6 @@ static const struct tenant *find_related(const struct tenant *tenant, const stru
 	return NULL;
 }
 
-static bool event_is_declared(const struct registry *registry, const struct event *event)
-{
-	return policy_find_event(registry->policy, event->description, event->name_length);
-}
-
 /*
  * Names the tenant that holds the event if it is related. Fields are shown only to tenants that hold or may hold the event;
  * the existence of an unrelated tenant is not revealed.
@@ -140,7 +136,7 @@ static void event_say_taken(const struct tenant *tenant, struct event *event, st
 {
 	const struct grant *own = grant_find(tenant, event);
 	const struct tenant *related = own ? NULL : find_related(tenant, event);
-	const bool is_declared = event_is_declared(tenant->registry, event);
+	const bool is_declared = policy_find_event(tenant->registry->policy, event->description, event->name_length);
 
 	text_printf(why, "the name '%.*s' is taken by ", (int)MIN(event->name_length, 60), event->description);
 	if (own) {

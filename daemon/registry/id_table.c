@@ -15,32 +15,28 @@ static void id_table_put(struct id_table *table, void *thing)
 	table->slot[at] = thing;
 }
 
-static bool id_table_resize(struct id_table *table, uint32_t n_slots)
+bool id_table_reserve(struct id_table *table, uint32_t n)
 {
-	struct id_table resized = { .slot = calloc(n_slots, sizeof(*resized.slot)), .n_slots = n_slots, .n = table->n };
+	struct id_table resized = { .n_slots = MAX(table->n_slots, SLOTS_MIN), .n = table->n };
+	void *thing;
 
+	while (table->n + n > resized.n_slots / 4 * 3)
+		resized.n_slots *= 2;
+	if (resized.n_slots == table->n_slots)
+		return true;
+	resized.slot = calloc(resized.n_slots, sizeof(*resized.slot));
 	if (!resized.slot)
 		return false;
-	for (uint32_t i = 0; i < table->n_slots; i++)
-		if (table->slot[i])
-			id_table_put(&resized, table->slot[i]);
+	ID_TABLE_FOREACH(thing, table)
+		id_table_put(&resized, thing);
 	free(table->slot);
 	*table = resized;
 	return true;
 }
 
-bool id_table_reserve(struct id_table *table, uint32_t n)
-{
-	uint32_t n_slots = MAX(table->n_slots, SLOTS_MIN);
-
-	while (table->n + n > n_slots / 4 * 3)
-		n_slots *= 2;
-	return n_slots == table->n_slots || id_table_resize(table, n_slots);
-}
-
 bool id_table_add(struct id_table *table, void *thing)
 {
-	if (!id_table_reserve(table, 1))
+	if (table->n >= table->n_slots / 4 * 3 && !id_table_reserve(table, 1))
 		return false;
 	id_table_put(table, thing);
 	table->n++;

@@ -22,10 +22,9 @@ static void lease_enter(struct share *share, const struct reference *reference, 
 		    reference->stream->number, reference->index, begins);
 }
 
-/* There is room in the table of leases. */
+/* It is in the table of leases. */
 static void lease_begin(struct holder *holder, struct share *share, struct reference *reference)
 {
-	id_table_add(&holder->leases, reference);
 	/* The first lease is charged with the reference. */
 	if (reference->leases++ > 0)
 		quota_hold(&holder->tenant->level->own_leases);
@@ -40,16 +39,22 @@ static void lease_begin(struct holder *holder, struct share *share, struct refer
 struct reference *lease_get(struct holder *holder, struct reference *reference)
 {
 	struct reference *leased = lease_by_bit(holder, (uint32_t)reference->bit);
+	struct share *share;
 
 	if (leased)
 		return leased;
-	return leases_get(holder, &reference, 1) ? reference : NULL;
+	share = share_get(holder, reference->stream);
+	if (!share || !id_table_add(&holder->leases, reference))
+		return NULL;
+	lease_begin(holder, share, reference);
+	return reference;
 }
 
 bool leases_get(struct holder *holder, struct reference *const *references, size_t n)
 {
 	struct share *share = NULL;
 
+	/* Room for all at once. */
 	if (!id_table_reserve(&holder->leases, (uint32_t)n))
 		return false;
 	for (size_t i = 0; i < n; i++) {
@@ -59,30 +64,25 @@ bool leases_get(struct holder *holder, struct reference *const *references, size
 			share = share_get(holder, references[i]->stream);
 		if (!share)
 			return false;
+		id_table_add(&holder->leases, references[i]);
 		lease_begin(holder, share, references[i]);
 	}
 	return true;
 }
 
-/* Everything but the table. */
-static void lease_end(struct holder *holder, struct reference *reference)
+bool lease_release(struct holder *holder, struct reference *reference)
 {
 	struct share *share = share_find(holder, reference->stream);
 
+	id_table_remove(&holder->leases, reference);
 	lease_enter(share, reference, false);
 	share->leases--;
 	if (--reference->leases > 0)
-		quota_release(&reference->stream->tenant->level->own_leases);
+		quota_release(&holder->tenant->level->own_leases);
 	else
 		reference->stream->live--;
 	grant_lease_ends(reference->grant);
 	holder->registry->leases--;
-}
-
-bool lease_release(struct holder *holder, struct reference *reference)
-{
-	id_table_remove(&holder->leases, reference);
-	lease_end(holder, reference);
 	return reference->leases == 0;
 }
 

@@ -40,7 +40,26 @@ struct registration {
 	struct item items[];
 };
 
+/* Items that are decided in one turn: a hundred microseconds' worth, and half of the calls that fit into one packet to the keeper. */
+enum { PART = 50 };
+
+/* Calls that are submitted together. */
+struct batch {
+	struct registration *registration;
+	size_t n;
+	struct item *items[PART + 1]; /* that the calls are for; NULL: the stream itself */
+	struct kernel_call calls[];
+};
+
+/* Decides without the kernel, and charges. 0, or a positive refusal with its sentence, or a negative errno. */
+int item_decide(struct client *, const struct string_item *asked, struct item *, struct text *why);
+/* Leases the item at once, or asks the kernel for it. */
+void item_place(struct client *, struct batch *, struct item *);
+/* The kernel has answered. */
+void item_settle(struct registration *, struct item *, const struct kernel_call *);
 void item_refuse(struct registration *, struct item *, uint32_t refusal, const char *sentence);
+/* `r`: a positive refusal with its sentence, or a negative errno. */
+void item_refuse_for(struct registration *, struct item *, int r, const char *sentence);
 /* For a client that gets no data file, since nothing guards it. */
 void item_refuse_unguarded(struct registration *, struct item *);
 

@@ -91,17 +91,14 @@ static int embedded_stream_free(struct embedded *embedded, struct kernel_call *c
 static int embedded_register(struct embedded *embedded, struct kernel_call *call, const struct target *target)
 {
 	struct source *source = target->source;
-	char sentence[WIRE_SENTENCE_MAX];
-	struct text why = text_make(sentence, sizeof(sentence));
 	struct description description;
 	struct trace_event *event;
 	struct holding *holding;
-	struct slot *slot;
 	int r;
 
 	if (call->flags & ~embedded->kernel.facts.flags)
 		return KERNEL_E_UNSUPPORTED;
-	if (description_parse(call->text, strlen(call->text), &description, &why) != 0)
+	if (description_parse_canonical(call->text, strlen(call->text), &description) != 0)
 		return KERNEL_E_BAD_DESCRIPTION;
 	r = trace_event_get(embedded, &description, &event);
 	if (r != 0)
@@ -111,13 +108,12 @@ static int embedded_register(struct embedded *embedded, struct kernel_call *call
 		trace_event_tidy(embedded, event);
 		return r;
 	}
-	r = slot_get(source, holding, &slot);
+	r = slot_get(source, holding, &call->index);
 	if (r != 0) {
 		holding_tidy(embedded, holding);
 		return r;
 	}
 	call->bit = holding->bit;
-	call->index = slot->index;
 	return KERNEL_OK;
 }
 
@@ -132,7 +128,7 @@ static int embedded_release(struct embedded *embedded, struct kernel_call *call,
 	if (source->batch != embedded->batches)
 		source_drain(embedded, source);
 	source->batch = embedded->batches;
-	slot_free(embedded, slot);
+	slot_free(embedded, source, slot);
 	return KERNEL_OK;
 }
 

@@ -87,8 +87,8 @@ struct source {
 	uint32_t number;
 	int fd; /* -1: no copy of the other end is open, and everything has been read */
 	struct embedded_page *page;
-	struct slot *by_index;
-	struct slot *by_holding;
+	struct slot *slots; /* in the order of their indexes */
+	size_t n_slots;
 	uint32_t next_index;
 	uint64_t drained; /* number of the drain that has read it last */
 	uint64_t batch;	  /* number of the batch with releases before which it was read last */
@@ -96,11 +96,8 @@ struct source {
 };
 
 struct slot {
-	struct source *source;
 	struct holding *holding;
 	uint32_t index;
-	UT_hash_handle by_index;
-	UT_hash_handle by_holding;
 };
 
 enum { RECORD_INDEX_SIZE = sizeof(uint32_t), RECORD_MAX = RECORD_INDEX_SIZE + WIRE_PAYLOAD_MAX };
@@ -138,12 +135,13 @@ struct embedded {
 /* Each finds or makes: 0, an enum kernel_answer or -ENOMEM. The caller tidies what it does not use. */
 int trace_event_get(struct embedded *, const struct description *, struct trace_event **ret);
 int holding_get(struct embedded *, struct embedded_page *, struct trace_event *, struct holding **ret);
-int slot_get(struct source *, struct holding *, struct slot **ret);
+int slot_get(struct source *, struct holding *, uint32_t *ret_index);
+/* Valid until the source's next change; or NULL. */
 struct slot *slot_find(const struct source *, uint32_t index);
 /* Frees it unless something needs it, and then also the objects that only it needed. */
 void trace_event_tidy(struct embedded *, struct trace_event *);
 void holding_tidy(struct embedded *, struct holding *);
-void slot_free(struct embedded *, struct slot *);
+void slot_free(struct embedded *, struct source *, struct slot *);
 
 /* --- source.c --- */
 

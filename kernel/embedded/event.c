@@ -2,6 +2,8 @@
 
 #include "kernel/embedded/embedded.h"
 
+#include "protocol/base/array.h"
+
 static int trace_event_new(struct tracer *tracer, const struct description *description, struct trace_event **ret)
 {
 	const size_t length = strlen(description->canonical), name_length = description->name_length;
@@ -96,54 +98,48 @@ void holding_tidy(struct embedded *embedded, struct holding *holding)
 	trace_event_tidy(embedded, event);
 }
 
-struct slot *slot_find(const struct source *source, uint32_t index)
+static int compare_index(const void *index, const void *slot)
 {
-	struct slot *slot;
+	const uint32_t one = *(const uint32_t *)index, other = ((const struct slot *)slot)->index;
 
-	NUMBER_FIND(by_index, source->by_index, index, slot);
-	return slot;
+	return (one > other) - (one < other);
 }
 
-int slot_get(struct source *source, struct holding *holding, struct slot **ret)
+struct slot *slot_find(const struct source *source, uint32_t index)
 {
-	struct slot *slot;
+	return source->slots ? bsearch(&index, source->slots, source->n_slots, sizeof(*source->slots), compare_index)
+			     : NULL;
+}
 
-	NUMBER_FIND(by_holding, source->by_holding, holding, *ret);
-	if (*ret)
-		return 0;
+/* A new holding is on no stream yet; and a stream has some hundred events at most (STREAM_EVENTS_MAX). */
+int slot_get(struct source *source, struct holding *holding, uint32_t *ret_index)
+{
+	struct slot *slots;
+
+	for (size_t i = 0; i < source->n_slots && holding->slots > 0; i++) {
+		*ret_index = source->slots[i].index;
+		if (source->slots[i].holding == holding)
+			return 0;
+	}
 	/* Indexes are never used again, as a late record must not be taken for another event's: four billion is the end. */
 	if (source->next_index == UINT32_MAX)
 		return -EOVERFLOW;
-	slot = calloc(1, sizeof(*slot));
-	if (!slot)
+	slots = array_grow(source->slots, source->n_slots, sizeof(*slots));
+	if (!slots)
 		return -ENOMEM;
-	slot->source = source;
-	slot->holding = holding;
-	slot->index = source->next_index;
-	NUMBER_ADD(by_index, source->by_index, index, slot);
-	if (!table_added()) {
-		free(slot);
-		return -ENOMEM;
-	}
-	NUMBER_ADD(by_holding, source->by_holding, holding, slot);
-	if (!table_added()) {
-		HASH_DELETE(by_index, source->by_index, slot);
-		free(slot);
-		return -ENOMEM;
-	}
-	source->next_index++;
+	source->slots = slots;
+	*ret_index = source->next_index++;
+	slots[source->n_slots++] = (struct slot){ .holding = holding, .index = *ret_index };
 	holding->slots++;
-	*ret = slot;
 	return 0;
 }
 
-void slot_free(struct embedded *embedded, struct slot *slot)
+void slot_free(struct embedded *embedded, struct source *source, struct slot *slot)
 {
 	struct holding *holding = slot->holding;
+	const struct slot *end = source->slots + source->n_slots--;
 
-	HASH_DELETE(by_index, slot->source->by_index, slot);
-	HASH_DELETE(by_holding, slot->source->by_holding, slot);
-	free(slot);
+	memmove(slot, slot + 1, (size_t)(end - slot - 1) * sizeof(*slot));
 	holding->slots--;
 	holding_tidy(embedded, holding);
 }

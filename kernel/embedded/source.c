@@ -91,13 +91,12 @@ static void source_end(struct embedded *embedded, struct source *source)
 
 void source_free(struct embedded *embedded, struct source *source)
 {
-	struct slot *slot, *next;
-
 	source_drain(embedded, source);
 	if (source->fd >= 0)
 		source_end(embedded, source);
-	HASH_ITER(by_index, source->by_index, slot, next)
-		slot_free(embedded, slot);
+	while (source->n_slots > 0)
+		slot_free(embedded, source, &source->slots[source->n_slots - 1]);
+	free(source->slots);
 	HASH_DELETE(by_number, embedded->sources, source);
 	source->page->sources--;
 	free(source);
@@ -113,7 +112,7 @@ static void source_take(struct embedded *embedded, struct source *source, const 
 {
 	const struct description *description;
 	struct trace_event *event;
-	struct slot *slot;
+	const struct slot *slot;
 	uint32_t index = UINT32_MAX;
 
 	if (record->size >= RECORD_INDEX_SIZE)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 enum {
@@ -14,38 +15,24 @@ enum {
 	CGROUP_DEPTH_MAX = 16,
 };
 
-static int guard_cgroup_id(int directory, const char *path, int flags, uint64_t *ret)
-{
-	struct {
-		struct file_handle handle;
-		uint64_t id;
-	} found = { .handle.handle_bytes = sizeof(uint64_t) };
-	int mount;
-
-	if (name_to_handle_at(directory, path, &found.handle, &mount, flags) < 0)
-		return -errno;
-	*ret = found.id;
-	return 0;
-}
-
+/* The number of a cgroup is its inode's. */
 int guard_cgroup_find(const char *path, uint64_t *ret, struct text *why)
 {
-	struct statfs status;
-	int r;
+	struct statfs filesystem;
+	struct stat status;
 
-	if (statfs(path, &status) < 0) {
-		r = -errno;
+	if (statfs(path, &filesystem) < 0 || stat(path, &status) < 0) {
+		const int r = -errno;
+
 		text_printf(why, "%s: %s", path, strerror(-r));
 		return r;
 	}
-	if (status.f_type != CGROUP2_SUPER_MAGIC) {
+	if (filesystem.f_type != CGROUP2_SUPER_MAGIC) {
 		text_printf(why, "%s is no cgroup v2", path);
 		return -ENOTSUP;
 	}
-	r = guard_cgroup_id(AT_FDCWD, path, 0, ret);
-	if (r < 0)
-		text_printf(why, "%s: can't find its number: %s", path, strerror(-r));
-	return r;
+	*ret = status.st_ino;
+	return 0;
 }
 
 int guard_cgroup_check(uint64_t id, struct text *why)
@@ -61,16 +48,16 @@ static int cgroups_visit_below(int directory, unsigned depth, void (*visit)(uint
 {
 	DIR *stream = fdopendir(directory);
 	const struct dirent *entry;
-	uint64_t id = 0;
+	struct stat status;
 	int r;
 
 	if (!stream) {
 		fd_close(directory);
 		return -ENOMEM;
 	}
-	r = guard_cgroup_id(directory, "", AT_EMPTY_PATH, &id);
+	r = fstat(directory, &status) < 0 ? -errno : 0;
 	if (r == 0)
-		visit(id, data);
+		visit(status.st_ino, data);
 	while (r == 0 && depth < CGROUP_DEPTH_MAX && (entry = readdir(stream))) {
 		int child;
 
@@ -92,12 +79,12 @@ int guard_cgroups_visit(void (*visit)(uint64_t id, void *data), void *data)
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		_cleanup_(fd_closep) int fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		struct statfs status;
-		uint64_t id = 0;
+		struct statfs filesystem;
+		struct stat status;
 
 		/* In a cgroup namespace the visible root has another number. */
-		if (fd >= 0 && fstatfs(fd, &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC &&
-		    guard_cgroup_id(fd, "", AT_EMPTY_PATH, &id) == 0 && id == ROOT_CGROUP)
+		if (fd >= 0 && fstatfs(fd, &filesystem) == 0 && filesystem.f_type == CGROUP2_SUPER_MAGIC &&
+		    fstat(fd, &status) == 0 && status.st_ino == ROOT_CGROUP)
 			return cgroups_visit_below(fd_steal(&fd), 0, visit, data);
 	}
 	return -ENOENT;

@@ -3,34 +3,16 @@
 #include "kernel/guard/loader.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
 #include "kernel/privileges.h"
 
-#ifndef CAP_BPF
-#define CAP_PERFMON 38
-#define CAP_BPF	    39
-#endif
-
-#define BIT(capability) (UINT64_C(1) << (capability))
-
 enum { NOT_SUPPORTED_BY_KERNEL = 524 }; /* the kernel's ENOTSUPP, which <errno.h> does not have */
-
-static uint64_t effective_capabilities(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
-
-	if (syscall(SYS_capget, &header, data) < 0)
-		return 0;
-	return data[0].effective | (uint64_t)data[1].effective << 32;
-}
 
 int guard_machine_has_bpf(struct text *why)
 {
-	const uint64_t needed = BIT(CAP_BPF) | BIT(CAP_PERFMON), held = effective_capabilities();
+	const uint64_t needed = CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON), held = privileges_held();
 
 	if (syscall(SYS_bpf, -1, NULL, 0) < 0 && errno == ENOSYS) {
 		text_printf(why, "this kernel has no BPF (CONFIG_BPF_SYSCALL=y)");
@@ -41,7 +23,7 @@ int guard_machine_has_bpf(struct text *why)
 				 "(CONFIG_DEBUG_INFO_BTF=y)");
 		return -EOPNOTSUPP;
 	}
-	if ((held & needed) != needed && !(held & BIT(CAP_SYS_ADMIN))) {
+	if ((held & needed) != needed && !(held & CAPABILITY(CAP_SYS_ADMIN))) {
 		text_printf(why,
 			    "no permission to load BPF programs (CAP_BPF and CAP_PERFMON); run userevd-guard as root");
 		return -EPERM;
@@ -51,12 +33,13 @@ int guard_machine_has_bpf(struct text *why)
 
 void guard_machine_drop_privileges(void)
 {
-	uint64_t keep = BIT(CAP_BPF) | BIT(CAP_PERFMON);
+	const uint64_t held = privileges_held();
+	uint64_t keep = CAPABILITY(CAP_BPF) | CAPABILITY(CAP_PERFMON);
 
 	/* A container may have only CAP_SYS_ADMIN, which was enough before Linux 5.8. */
-	if ((effective_capabilities() & keep) != keep)
-		keep |= BIT(CAP_SYS_ADMIN);
-	(void)privileges_keep(keep & effective_capabilities());
+	if ((held & keep) != keep)
+		keep |= CAPABILITY(CAP_SYS_ADMIN);
+	(void)privileges_keep(keep & held);
 }
 
 /* Whether the file shows `choice`, brackets included. */

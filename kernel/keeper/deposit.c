@@ -2,8 +2,6 @@
 
 #include "kernel/keeper/deposit.h"
 
-#include <fcntl.h>
-
 #include "kernel/disposal.h"
 #include "kernel/user_events/allocate.h"
 
@@ -55,9 +53,7 @@ void deposit_carry_out(struct deposit_box *box, struct kernel_call *call)
 		deposit_free(box, deposit);
 	} else {
 		deposit->wanted = true;
-		call->fd = fcntl(deposit->fd, F_DUPFD_CLOEXEC, 0);
-		if (call->fd < 0)
-			call->result = -errno;
+		call->result = kernel_give_copy(call, deposit->fd);
 	}
 }
 

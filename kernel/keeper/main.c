@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,13 +23,6 @@
 #include "kernel/privileges.h"
 #include "kernel/probe.h"
 #include "kernel/program.h"
-
-#ifndef CAP_BPF
-#define CAP_PERFMON 38
-#define CAP_BPF	    39
-#endif
-
-#define BIT(capability) (UINT64_C(1) << (capability))
 
 /* Finds the kernel's ABI by probing; a backend that was named has to match. */
 static int detect_backend(const struct keeper_options *options, const struct mounts *mounts, enum wire_backend *ret,
@@ -138,8 +130,8 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 	 * Without CAP_SYS_RESOURCE the kernel limits the fds in flight of all processes of uid 0 together, containers included, so
 	 * answers of a keeper that lacks it may be delayed.
 	 */
-	r = privileges_keep((privileges_held() & BIT(CAP_SYS_RESOURCE)) |
-			    (options->limits.persist ? BIT(CAP_PERFMON) : 0));
+	r = privileges_keep((privileges_held() & CAPABILITY(CAP_SYS_RESOURCE)) |
+			    (options->limits.persist ? CAPABILITY(CAP_PERFMON) : 0));
 	if (r == 0) {
 		r = user_events_new(backend, &preparation->mounts, &options->limits, ret);
 		preparation->mounts = PREPARATION_NONE.mounts;
@@ -166,7 +158,8 @@ static int run_preparation(const struct keeper_options *options)
 	int r;
 
 	/* The first is for mounts, the others are for the guard, which gives up the first. */
-	r = privileges_keep(BIT(CAP_SYS_ADMIN) | BIT(CAP_SETPCAP) | BIT(CAP_BPF) | BIT(CAP_PERFMON));
+	r = privileges_keep(CAPABILITY(CAP_SYS_ADMIN) | CAPABILITY(CAP_SETPCAP) | CAPABILITY(CAP_BPF) |
+			    CAPABILITY(CAP_PERFMON));
 	if (r == 0 && keeper_prepare(options, &preparation, &why) < 0)
 		string_copy(preparation.failure, sizeof(preparation.failure), sentence);
 	if (r == 0)

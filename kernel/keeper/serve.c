@@ -55,28 +55,21 @@ static void work_close_fds(struct work *work)
 		work->calls[i].fd = fd_close(work->calls[i].fd);
 }
 
-/* False: not now. The kernel counts fds in flight for all programs of a user, so other programs can leave no room. */
-static bool work_answer(struct work *work)
-{
-	const int socket = work->keeper->socket;
-	int r = message_send(socket, MESSAGE_ANSWERS, work->calls, work->n, &work->n);
-
-	if (r == -ETOOMANYREFS)
-		return false;
-	/* Usually the daemon has gone. After a lost answer the daemon would take the next answer for it, so any error ends the connection. */
-	if (r < 0)
-		shutdown(socket, SHUT_RDWR);
-	work_close_fds(work);
-	return true;
-}
-
 static void keeper_answer(struct keeper *keeper)
 {
 	keeper->stalled = false;
 	while (keeper->n > 0 && keeper->work[keeper->first].under_way == 0) {
-		keeper->stalled = !work_answer(&keeper->work[keeper->first]);
+		struct work *work = &keeper->work[keeper->first];
+		int r = message_send(keeper->socket, MESSAGE_ANSWERS, work->calls, work->n, &work->n);
+
+		/* The kernel counts fds in flight for all programs of a user, so other programs can leave no room. */
+		keeper->stalled = r == -ETOOMANYREFS;
 		if (keeper->stalled)
 			return;
+		/* Usually the daemon has gone. After a lost answer the daemon would take the next answer for it, so any error ends the connection. */
+		if (r < 0)
+			shutdown(keeper->socket, SHUT_RDWR);
+		work_close_fds(work);
 		keeper->first = (keeper->first + 1) % PACKETS_MAX;
 		keeper->n--;
 	}
@@ -103,9 +96,8 @@ static bool work_read(struct work *work, struct message_packet *message)
 	for (; work->n < message->header.count; work->n++) {
 		struct kernel_call *call = &work->calls[work->n];
 
-		if (!message_next_call(message, call, text))
+		if (!message_next_call(message, call, &text))
 			return false;
-		text += strlen(text) + 1;
 		back += message_op(call->op)->gives_fd;
 	}
 	return back <= MESSAGE_FDS_MAX && message_is_done(message);

@@ -76,7 +76,7 @@ size_t message_put(struct packet *packet, enum message_kind kind, const struct k
 
 int message_send(int socket, enum message_kind kind, const struct kernel_call *calls, size_t n, size_t *ret_n)
 {
-	uint8_t buffer[MESSAGE_MAX];
+	static uint8_t buffer[MESSAGE_MAX];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 	int fds[MESSAGE_FDS_MAX], r;
 	size_t n_fds = 0;
@@ -126,29 +126,24 @@ void message_deinit(struct message_packet *message)
 	fdset_deinit(&message->fds);
 }
 
-/* Copies a text and terminates it. False: it is missing, too long, or has a NUL inside. */
-static bool message_get_text(struct cursor *body, uint32_t length, char *ret)
+bool message_next_call(struct message_packet *message, struct kernel_call *ret, char **text)
 {
 	static const char zeros[4];
-	const char *from = length > WIRE_TENANT_MAX ? NULL : cursor_take(body, length + padding(length));
-
-	if (!from || memchr(from, '\0', length) || memcmp(from + length, zeros, padding(length)) != 0)
-		return false;
-	memcpy(ret, from, length);
-	ret[length] = '\0';
-	return true;
-}
-
-bool message_next_call(struct message_packet *message, struct kernel_call *ret, char *text)
-{
 	const struct message_op *op;
 	struct message_call raw;
+	const char *from;
 
 	cursor_get(&message->body, &raw, sizeof(raw));
 	op = message_op(raw.op);
 	if (message->body.failed || raw.op >= KERNEL_OP_MAX_ || raw.has_fd > op->takes_fd ||
-	    raw.has_fd < op->needs_fd || !message_get_text(&message->body, raw.text_length, text))
+	    raw.has_fd < op->needs_fd || raw.text_length > WIRE_TENANT_MAX)
 		return false;
+	from = cursor_take(&message->body, raw.text_length + padding(raw.text_length));
+	if (!from || memchr(from, '\0', raw.text_length) ||
+	    memcmp(from + raw.text_length, zeros, padding(raw.text_length)) != 0)
+		return false;
+	memcpy(*text, from, raw.text_length);
+	(*text)[raw.text_length] = '\0';
 	*ret = (struct kernel_call){
 		.op = (enum kernel_op)raw.op,
 		.flags = raw.flags,
@@ -157,11 +152,12 @@ bool message_next_call(struct message_packet *message, struct kernel_call *ret, 
 		.bit = raw.bit,
 		.number = raw.number,
 		.index = raw.index,
-		.text = text,
+		.text = *text,
 		.fd = raw.has_fd ? fdset_steal(&message->fds, message->next_fd++) : -1,
 	};
 	if (raw.has_fd && ret->fd < 0)
 		ret->result = -EMFILE;
+	*text += raw.text_length + 1;
 	return true;
 }
 

@@ -78,10 +78,10 @@ struct message_packet {
 int message_receive(int socket, struct message_packet *ret);
 void message_deinit(struct message_packet *);
 /*
- * Reads the next call, with a copy of its text: WIRE_TENANT_MAX + 1 bytes, or as many as the packet has left. If its fd was lost its result
- * is -EMFILE. False: it is invalid.
+ * Reads the next call, with a copy of its text: WIRE_TENANT_MAX + 1 bytes, or as many as the packet has left. `text` is moved behind it. If
+ * its fd was lost its result is -EMFILE. False: it is invalid.
  */
-bool message_next_call(struct message_packet *, struct kernel_call *ret, char *text);
+bool message_next_call(struct message_packet *, struct kernel_call *ret, char **text);
 /* Reads the next answer into the call that was asked. `ret_lost`: the answer had an fd, which was lost. */
 bool message_next_answer(struct message_packet *, struct kernel_call *call, bool *ret_lost);
 /* Everything was read, and each fd belonged to a call. */

@@ -25,29 +25,11 @@ enum {
 
 static uint64_t scratch;
 
+/* By the hash of their keys. */
 static struct removed_name {
 	uint32_t hash;
 	int64_t ms; /* when; 0: never */
 } removed[REMOVED_MAX];
-
-/* FNV-1a of the name in front of the fields. */
-static struct removed_name *removed_entry(const char *description, uint32_t *ret_hash)
-{
-	uint32_t hash = 2166136261;
-
-	for (; *description && *description != ' '; description++)
-		hash = (hash ^ (uint8_t)*description) * 16777619;
-	*ret_hash = hash;
-	return &removed[hash % REMOVED_MAX];
-}
-
-static bool was_just_removed(const char *description)
-{
-	uint32_t hash;
-	const struct removed_name *name = removed_entry(description, &hash);
-
-	return name->ms != 0 && name->hash == hash && clock_ms() - name->ms < SETTLE_MS;
-}
 
 static int address_page_new(struct user_events *user_events, struct event_page *page)
 {
@@ -79,9 +61,11 @@ static void address_give_place(struct user_events *user_events, struct holding *
 static void address_settle(struct user_events *user_events _unused_, struct placement *placement)
 {
 	for (size_t i = 0; i < placement->n; i++) {
+		const uint32_t hash = placement->holdings[i]->by_key.hashv;
+		const struct removed_name *name = &removed[hash % REMOVED_MAX];
 		int *result = &placement->calls[i]->result;
 
-		if (*result == -EADDRINUSE && was_just_removed(placement->holdings[i]->text))
+		if (*result == -EADDRINUSE && name->ms != 0 && name->hash == hash && clock_ms() - name->ms < SETTLE_MS)
 			*result = KERNEL_E_SETTLING;
 		else
 			*result = registration_answer(*result);
@@ -123,10 +107,9 @@ static void address_remove(struct user_events *user_events, struct holding *cons
 {
 	enablers_clear(user_events, holdings, n);
 	for (size_t i = 0; i < n; i++) {
-		uint32_t hash;
-		struct removed_name *name = removed_entry(holdings[i]->text, &hash);
+		const uint32_t hash = holdings[i]->by_key.hashv;
 
-		*name = (struct removed_name){ .hash = hash, .ms = clock_ms() };
+		removed[hash % REMOVED_MAX] = (struct removed_name){ .hash = hash, .ms = clock_ms() };
 		address_give_place(user_events, holdings[i]);
 	}
 }

@@ -84,9 +84,11 @@ static int enabler_new(struct user_events *user_events, struct enabler_process *
 	return 0;
 }
 
-static void enabler_free(struct enabler_process *process)
+static void enabler_free(struct user_events *user_events, struct enabler_process *process)
 {
 	LIST_REMOVE(process, entry);
+	if (user_events->filling == process)
+		user_events->filling = NULL;
 	process->fd = fd_close(process->fd);
 	enabler_reap(process);
 	free(process);
@@ -110,20 +112,28 @@ void enablers_init(struct user_events *user_events)
 	(void)enabler_new(user_events, &process);
 }
 
-/* Takes the oldest process with room. */
+static bool enabler_has_room(const struct enabler_process *process)
+{
+	return process && !process->broken && process->enablers < ENABLERS_MAX;
+}
+
+/* Takes the process of the last event, or the oldest with room. */
 int enablers_add(struct user_events *user_events, struct holding *holding)
 {
-	struct enabler_process *process, *found = NULL;
-	int r;
+	struct enabler_process *process, *found = user_events->filling;
+	int r = 0;
 
-	LIST_FOREACH(process, &user_events->enablers, entry)
-		if (!process->broken && process->enablers < ENABLERS_MAX)
-			found = process;
-	if (!found) {
-		r = enabler_new(user_events, &found);
-		if (r < 0)
-			return r;
+	if (!enabler_has_room(found)) {
+		found = NULL;
+		LIST_FOREACH(process, &user_events->enablers, entry)
+			if (enabler_has_room(process))
+				found = process;
 	}
+	if (!found)
+		r = enabler_new(user_events, &found);
+	if (r < 0)
+		return r;
+	user_events->filling = found;
 	holding->process = found;
 	found->enablers++;
 	LIST_INSERT_HEAD(&found->holdings, holding, in_process);
@@ -140,13 +150,13 @@ void enablers_remove(struct user_events *user_events, struct holding *holding)
 	holding->enabled = false;
 	process->enablers--;
 	if (process->enablers == 0 && (process->broken || count_idle(user_events) > 1))
-		enabler_free(process);
+		enabler_free(user_events, process);
 }
 
 void enablers_free(struct user_events *user_events)
 {
 	while (!LIST_EMPTY(&user_events->enablers))
-		enabler_free(LIST_FIRST(&user_events->enablers));
+		enabler_free(user_events, LIST_FIRST(&user_events->enablers));
 	spawner_end(&user_events->spawner);
 }
 
@@ -167,7 +177,7 @@ static int enabler_send(const struct enabler_process *process, enum enabler_kind
 		const struct enabler_item item = {
 			.bit = holdings[i]->bit,
 			.flags = holdings[i]->flags,
-			.text_length = kind == ENABLER_REGISTER ? (uint16_t)strlen(holdings[i]->text) : 0,
+			.text_length = kind == ENABLER_REGISTER ? holdings[i]->text_length : 0,
 		};
 
 		packet_put(&packet, &item, sizeof(item));
@@ -386,7 +396,7 @@ static int enabler_serve(struct user_events *user_events, struct enabler_process
 		return 0;
 	if (process->enablers > 0)
 		return enabler_replace(user_events, process);
-	enabler_free(process);
+	enabler_free(user_events, process);
 	return 0;
 }
 

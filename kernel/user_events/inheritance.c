@@ -46,16 +46,6 @@ void inheritance_orphan(struct user_events *user_events)
 		page->known = false;
 }
 
-static int give_copy(struct kernel_call *call, int fd)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	if (copy < 0)
-		return -errno;
-	call->fd = copy;
-	return KERNEL_OK;
-}
-
 /* Before Linux 6.4 the page is the kernel's, and there is no writable fd. */
 int on_page_fetch(struct user_events *user_events _unused_, struct kernel_call *call, const struct target *target)
 {
@@ -64,7 +54,7 @@ int on_page_fetch(struct user_events *user_events _unused_, struct kernel_call *
 	if (call->index > 1)
 		return KERNEL_E_NO_SUCH;
 	page->known = true;
-	return give_copy(call, call->index == 1 && page->fd >= 0 ? page->fd : page->client_fd);
+	return kernel_give_copy(call, call->index == 1 && page->fd >= 0 ? page->fd : page->client_fd);
 }
 
 int on_stream_fetch(struct user_events *user_events _unused_, struct kernel_call *call, const struct target *target)
@@ -74,7 +64,7 @@ int on_stream_fetch(struct user_events *user_events _unused_, struct kernel_call
 	stream->known = true;
 	stream->page->known = true;
 	call->number = stream->lock;
-	return stream->fd < 0 ? KERNEL_E_GONE : give_copy(call, stream->fd);
+	return stream->fd < 0 ? KERNEL_E_GONE : kernel_give_copy(call, stream->fd);
 }
 
 /* --- disowned streams --- */

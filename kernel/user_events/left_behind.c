@@ -9,8 +9,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "kernel/user_events/registration.h"
 #include "kernel/user_events/stream.h"
-#include "kernel/user_events/user_events.h"
 
 /*
  * The page is the kernel's, so the only way to set its bits (see page_file.c) is to switch events on. If keeper and daemon were killed
@@ -23,7 +23,7 @@
  * (stream.c). Only the keeper that has locked the directory uses it: a second one that was started by mistake changes nothing.
  */
 
-enum { PAUSE_FIRST = 1, PAUSE_LAST = 30, NAME_BYTES = 256, PLACE_BYTES = 20, PATH_BYTES = 64 };
+enum { PAUSE_FIRST = 1, PAUSE_LAST = 30, NAME_BYTES = 256, PATH_BYTES = 64 };
 
 static const char own_prefix[] = "event-", other_prefix[] = "other-", streams_prefix[] = "streams-";
 
@@ -86,26 +86,20 @@ static bool directory_lock(struct user_events *user_events)
 	for (holding = user_events->shared.holdings; holding; holding = holding->by_key.next) {
 		char name[WIRE_DESCRIPTION_MAX + 1];
 
-		string_copy(name, sizeof(name), holding->text);
-		name[strcspn(name, " ")] = '\0';
+		holding_name(holding, name);
 		mark_make(left_behind->directory, holding->foreign ? other_prefix : own_prefix, name);
 	}
 	return true;
 }
 
-static void own_place(const struct user_events *user_events, char ret[PLACE_BYTES])
-{
-	snprintf(ret, PLACE_BYTES, "%016" PRIx64, user_events->places.first);
-}
-
 void left_behind_init(struct user_events *user_events, int directory)
 {
-	char place[PLACE_BYTES];
+	struct left_behind *left_behind = &user_events->left_behind;
 
-	user_events->left_behind.directory = directory;
-	own_place(user_events, place);
+	left_behind->directory = directory;
+	snprintf(left_behind->place, sizeof(left_behind->place), "%016" PRIx64, user_events->places.first);
 	if (directory >= 0)
-		mark_make(directory, streams_prefix, place);
+		mark_make(directory, streams_prefix, left_behind->place);
 }
 
 void left_behind_record(struct user_events *user_events, const char *name, bool ours)
@@ -137,6 +131,11 @@ static bool range_is_locked(const struct user_events *user_events, uint64_t firs
 	return fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
+static void instance_path(const char *place, char ret[PATH_BYTES])
+{
+	snprintf(ret, PATH_BYTES, "instances/userevd-%s", place);
+}
+
 static void check_range(struct user_events *user_events, const char *place, void *data)
 {
 	const uint64_t first = strtoull(place, NULL, 16);
@@ -145,7 +144,7 @@ static void check_range(struct user_events *user_events, const char *place, void
 	if (first == user_events->places.first || first > INT64_MAX - RANGE_SIZE)
 		return;
 	/* A keeper may have been killed while it woke programs: this keeper does that, or nothing is left to wake. */
-	snprintf(path, sizeof(path), "instances/userevd-%s", place);
+	instance_path(place, path);
 	unlinkat(user_events->mounts.tracefs, path, AT_REMOVEDIR);
 	if (range_is_locked(user_events, first))
 		*(bool *)data = true;
@@ -168,14 +167,6 @@ static void switch_on(struct user_events *user_events, const char *name, void *d
 	write_file(user_events->left_behind.instance, path, "1");
 }
 
-static void own_instance(const struct user_events *user_events, char ret[PATH_BYTES])
-{
-	char place[PLACE_BYTES];
-
-	own_place(user_events, place);
-	snprintf(ret, PATH_BYTES, "instances/userevd-%s", place);
-}
-
 static void remove_instance(struct user_events *user_events)
 {
 	char path[PATH_BYTES];
@@ -183,7 +174,7 @@ static void remove_instance(struct user_events *user_events)
 	if (user_events->left_behind.instance < 0)
 		return;
 	user_events->left_behind.instance = fd_close(user_events->left_behind.instance);
-	own_instance(user_events, path);
+	instance_path(user_events->left_behind.place, path);
 	if (unlinkat(user_events->mounts.tracefs, path, AT_REMOVEDIR) < 0)
 		fprintf(stderr, "userevd-keeper: can't remove %s of tracefs: %s\n", path, strerror(errno));
 }
@@ -194,7 +185,7 @@ static void wake_programs(struct user_events *user_events)
 	char path[PATH_BYTES];
 	int r = 0;
 
-	own_instance(user_events, path);
+	instance_path(left_behind->place, path);
 	if (mkdirat(user_events->mounts.tracefs, path, 0700) < 0 && errno != EEXIST)
 		r = -errno;
 	if (r == 0) {
@@ -260,14 +251,11 @@ void left_behind_settle(struct user_events *user_events)
 void left_behind_deinit(struct user_events *user_events)
 {
 	struct left_behind *left_behind = &user_events->left_behind;
-	char place[PLACE_BYTES];
 
 	remove_instance(user_events);
 	/* A successor need not look at a range in which no program has a file. */
 	if (left_behind->directory >= 0 && user_events->data >= 0 &&
-	    !range_is_locked(user_events, user_events->places.first)) {
-		own_place(user_events, place);
-		mark_remove(left_behind->directory, streams_prefix, place);
-	}
+	    !range_is_locked(user_events, user_events->places.first))
+		mark_remove(left_behind->directory, streams_prefix, left_behind->place);
 	left_behind->lock = fd_close(left_behind->lock);
 }

@@ -15,6 +15,7 @@ struct left_behind {
 	int instance;	/* of tracefs, in which a predecessor's events are on; otherwise -1 */
 	bool settled;	/* the records are this keeper's, or those of a predecessor have been dealt with */
 	unsigned pause; /* seconds until the next look; 0: there is none */
+	char place[20]; /* where this keeper's locks begin */
 };
 
 /* Records where this keeper's locks begin. */

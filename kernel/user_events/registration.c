@@ -28,7 +28,8 @@ int registration_answer(int error)
 struct key {
 	struct event_page *page;
 	const char *text;
-	size_t length;
+	size_t text_length;
+	size_t length; /* of the key */
 	uint32_t hash;
 };
 
@@ -45,16 +46,22 @@ static struct holding *holding_find(const struct key *key, uint16_t flags)
 	return holding;
 }
 
+void holding_name(const struct holding *holding, char ret[WIRE_DESCRIPTION_MAX + 1])
+{
+	string_copy(ret, WIRE_DESCRIPTION_MAX + 1, holding->text);
+	ret[strcspn(ret, " ")] = '\0';
+}
+
 static struct holding *holding_make(const struct key *key, const struct kernel_call *call)
 {
-	const size_t size = strlen(call->text) + 1;
-	struct holding *holding = keeper_allocate(sizeof(*holding) + size);
+	struct holding *holding = keeper_allocate(sizeof(*holding) + key->text_length + 1);
 
 	holding->page = key->page;
+	holding->text_length = (uint16_t)key->text_length;
 	holding->flags = call->flags;
 	if (call->op == KERNEL_ADOPT)
 		holding->bit = call->bit;
-	memcpy(holding->text, call->text, size);
+	memcpy(holding->text, call->text, key->text_length);
 	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, *table_of(key->page, call->flags), holding->text, key->length, key->hash,
 				    holding);
 	table_check_added();
@@ -184,7 +191,7 @@ static int register_again(struct user_events *user_events, struct event_stream *
 int on_register(struct user_events *user_events, struct job *job, struct event_stream *stream, struct kernel_call *call)
 {
 	static struct description description; /* large */
-	struct key key = { .page = stream->page, .text = call->text };
+	struct key key = { .page = stream->page, .text = call->text, .text_length = strlen(call->text) };
 	struct holding *holding;
 
 	if (call->op == KERNEL_REGISTER && stream->fd < 0)
@@ -195,7 +202,7 @@ int on_register(struct user_events *user_events, struct job *job, struct event_s
 	if (call->flags & ~user_events->kernel.facts.flags)
 		return KERNEL_E_UNSUPPORTED;
 	/* The daemon sends canonical text, and is not trusted. */
-	if (description_parse_canonical(call->text, strlen(call->text), &description) != 0)
+	if (description_parse_canonical(key.text, key.text_length, &description) != 0)
 		return KERNEL_E_BAD_DESCRIPTION;
 	/* Before Linux 6.4 all pages are the kernel's, and all holdings are in one table. */
 	if (user_events->kernel.facts.shared_page)

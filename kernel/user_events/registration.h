@@ -13,5 +13,7 @@ void registration_placed(struct event_stream *, struct holding *, struct kernel_
 void registration_failed(struct user_events *, struct event_stream *, struct holding *);
 /* Frees the stream's slots, and removes events that no other stream of the page has. */
 void registrations_free(struct user_events *, struct event_stream *);
+/* The event's name, in front of its fields. */
+void holding_name(const struct holding *, char ret[WIRE_DESCRIPTION_MAX + 1]);
 /* Translates an errno of the kernel's REG. */
 int registration_answer(int error);

@@ -144,12 +144,6 @@ static void unwanted_delete(struct user_events *user_events)
 	}
 }
 
-static void holding_name(const struct holding *holding, char ret[WIRE_DESCRIPTION_MAX + 1])
-{
-	string_copy(ret, WIRE_DESCRIPTION_MAX + 1, holding->text);
-	ret[strcspn(ret, " ")] = '\0';
-}
-
 /* An event that existed before is not ours to delete. */
 static void status_remove_one(struct user_events *user_events, struct holding *holding)
 {

@@ -2,7 +2,6 @@
 
 #include "kernel/user_events/user_events.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 
 #include "kernel/probe.h"
@@ -60,7 +59,6 @@ void user_events_page_free(struct user_events *user_events, struct event_page *p
 
 static int on_page_new(struct user_events *user_events, struct kernel_call *call, const struct target *target)
 {
-	_cleanup_(fd_closep) int copy = -1;
 	struct event_page *page;
 	int r;
 
@@ -68,17 +66,13 @@ static int on_page_new(struct user_events *user_events, struct kernel_call *call
 		return -EEXIST;
 	page = user_events_page_make(user_events, call->page);
 	r = user_events->abi->page_new(user_events, page);
-	if (r == 0) {
-		copy = fcntl(page->client_fd, F_DUPFD_CLOEXEC, 0);
-		r = copy < 0 ? -errno : 0;
-	}
-	if (r < 0) {
+	if (r == 0)
+		r = kernel_give_copy(call, page->client_fd);
+	if (r == 0)
+		user_events_page_add(user_events, page);
+	else
 		user_events_page_unmake(user_events, page);
-		return r;
-	}
-	user_events_page_add(user_events, page);
-	call->fd = fd_steal(&copy);
-	return KERNEL_OK;
+	return r;
 }
 
 static int on_page_free(struct user_events *user_events, struct kernel_call *call _unused_, const struct target *target)
@@ -111,20 +105,17 @@ struct event_stream *user_events_stream_add(struct user_events *user_events, uin
 /* The clients get a copy; ours stays for further registrations. */
 static int on_stream_new(struct user_events *user_events, struct kernel_call *call, const struct target *target)
 {
-	_cleanup_(fd_closep) int fd = -1, copy = -1;
+	_cleanup_(fd_closep) int fd = -1;
 	int r;
 
 	if (target->stream)
 		return -EEXIST;
 	r = stream_file_open(user_events, &call->number, &fd);
-	if (r < 0)
-		return r;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (copy < 0)
-		return -errno;
-	user_events_stream_add(user_events, call->stream, target->page, call->number, fd_steal(&fd));
-	call->fd = fd_steal(&copy);
-	return KERNEL_OK;
+	if (r == 0)
+		r = kernel_give_copy(call, fd);
+	if (r == 0)
+		user_events_stream_add(user_events, call->stream, target->page, call->number, fd_steal(&fd));
+	return r;
 }
 
 /* The stream is in no table or list any more. */
@@ -228,19 +219,19 @@ static int carry_out(struct user_events *user_events, struct job *job, struct ke
 	};
 	struct target target;
 
-	if (call->op != KERNEL_REGISTER && call->op != KERNEL_ADOPT) {
-		/* The keeper carries out deposits itself. */
-		if (call->op >= KERNEL_OP_MAX_ || !handlers[call->op].handle)
-			return KERNEL_E_UNSUPPORTED;
-		if (!handlers[call->op].at_once) {
-			placements_send(user_events, job);
-			placements_finish(user_events);
-		}
+	if (call->op == KERNEL_REGISTER || call->op == KERNEL_ADOPT) {
+		NUMBER_FIND(by_number, user_events->streams, call->stream, target.stream);
+		return target.stream ? on_register(user_events, job, target.stream, call) : KERNEL_E_NO_SUCH;
+	}
+	/* The keeper carries out deposits itself. */
+	if (call->op >= KERNEL_OP_MAX_ || !handlers[call->op].handle)
+		return KERNEL_E_UNSUPPORTED;
+	if (!handlers[call->op].at_once) {
+		placements_send(user_events, job);
+		placements_finish(user_events);
 	}
 	NUMBER_FIND(by_number, user_events->pages, call->page, target.page);
 	NUMBER_FIND(by_number, user_events->streams, call->stream, target.stream);
-	if (call->op == KERNEL_REGISTER || call->op == KERNEL_ADOPT)
-		return target.stream ? on_register(user_events, job, target.stream, call) : KERNEL_E_NO_SUCH;
 	if ((handlers[call->op].needs_page && !target.page) || (handlers[call->op].needs_stream && !target.stream))
 		return KERNEL_E_NO_SUCH;
 	return handlers[call->op].handle(user_events, call, &target);

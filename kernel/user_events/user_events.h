@@ -81,6 +81,7 @@ struct holding {
 	uint32_t bit;
 	uint32_t slots;
 	uint16_t flags;
+	uint16_t text_length;
 	bool foreign;			 /* before Linux 6.4: the event existed before */
 	bool placed;			 /* otherwise its registration is under way, and may fail */
 	bool enabled;			 /* its enabler is registered */
@@ -190,6 +191,7 @@ struct user_events {
 	bool ending;			/* programs keep their events */
 	struct spawner spawner;
 	struct enabler_list enablers;
+	struct enabler_process *filling; /* got the last enabler; or NULL */
 	unsigned under_way;		 /* placements that are not finished */
 	struct placement_queue answered; /* placements with results */
 	struct placement *spare;	 /* for the next one, or NULL */

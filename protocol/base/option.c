@@ -33,17 +33,6 @@ static void option_print(const struct option_row *row)
 	putchar('\n');
 }
 
-static void options_print_help(const struct option_table *table)
-{
-	puts(table->usage);
-	for (size_t i = 0; i < table->n; i++)
-		if (table->rows[i].help)
-			option_print(&table->rows[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++)
-		option_print(&common_rows[i]);
-	printf("\n%s\n", table->see);
-}
-
 static const char *option_set_number(const struct option_row *row, const char *argument, void *member)
 {
 	static char right[128];
@@ -100,53 +89,44 @@ const char *option_set(const struct option_row *row, const char *argument, void 
 	return NULL;
 }
 
-/* For getopt_long(). Keys are positions in the table; common rows come behind it. */
-static void options_prepare(const struct option_table *table, struct option *ret, char *ret_letters)
-{
-	for (size_t i = 0; i < table->n + ARRAY_SIZE(common_rows); i++) {
-		const struct option_row *row = i < table->n ? &table->rows[i] : &common_rows[i - table->n];
-
-		*ret++ = (struct option){ row->name, row->argument ? required_argument : no_argument, NULL,
-					  FIRST_KEY + (int)i };
-		if (row->letter)
-			*ret_letters++ = row->letter;
-	}
-}
-
-static size_t find_letter(const struct option_table *table, int letter)
-{
-	size_t i = 0;
-
-	while (i < table->n && table->rows[i].letter != letter)
-		i++;
-	return i;
-}
-
 int option_table_read(const struct option_table *table, int argc, char **argv, void *ret)
 {
+	const size_t n = table->n + ARRAY_SIZE(common_rows);
 	struct option options[ROWS_MAX] = { 0 };
+	struct option_row rows[ROWS_MAX];
 	char letters[ROWS_MAX] = "";
 	int key;
 
-	options_prepare(table, options, letters);
+	memcpy(mempcpy(rows, table->rows, table->n * sizeof(*rows)), common_rows, sizeof(common_rows));
+	for (size_t i = 0, n_letters = 0; i < n; i++) {
+		options[i] = (struct option){ rows[i].name, rows[i].argument ? required_argument : no_argument, NULL,
+					      FIRST_KEY + (int)i };
+		if (rows[i].letter)
+			letters[n_letters++] = rows[i].letter;
+	}
 	while ((key = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		const size_t i = key < FIRST_KEY ? find_letter(table, key) : (size_t)(key - FIRST_KEY);
+		size_t i = key < FIRST_KEY ? 0 : (size_t)(key - FIRST_KEY);
 		const char *right = NULL;
 
+		while (key < FIRST_KEY && i < n && rows[i].letter != key)
+			i++;
 		if (i < table->n)
-			right = option_set(&table->rows[i], optarg, (char *)ret + table->rows[i].member);
+			right = option_set(&rows[i], optarg, (char *)ret + rows[i].member);
 		if (right)
-			fprintf(stderr, "%s: --%s=%s: %s\n", table->program, table->rows[i].name, optarg, right);
-		if (right || key == '?') {
+			fprintf(stderr, "%s: --%s=%s: %s\n", table->program, rows[i].name, optarg, right);
+		if (right || i == n) {
 			fprintf(stderr, "%s: see %s --help\n", table->program, table->program);
 			return 2;
 		}
 		if (i < table->n)
 			continue;
-		if (i == table->n)
-			options_print_help(table);
-		else
-			printf("%s %s\n", table->program, VERSION);
+		if (i == n - 1)
+			return printf("%s %s\n", table->program, VERSION) < 0;
+		puts(table->usage);
+		for (i = 0; i < n; i++)
+			if (rows[i].help)
+				option_print(&rows[i]);
+		printf("\n%s\n", table->see);
 		return 0;
 	}
 	if (optind == argc)

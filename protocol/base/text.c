@@ -144,39 +144,30 @@ static void put_json_escape(struct text *text, uint32_t point)
 	put_whole(text, escape, strlen(escape));
 }
 
-/* Escapes more than JSON requires, since it is shown on terminals, too. */
-void text_json_string(struct text *text, const char *from, size_t length)
-{
-	put_whole(text, "\"", 1);
-	for (size_t at = 0, step; at < length; at += step) {
-		uint32_t point = 0;
-
-		step = utf8_decode(from + at, length - at, &point);
-		if (step == 0) {
-			step = 1;
-			put_whole(text, "\xef\xbf\xbd", 3);
-		} else if (point == '"' || point == '\\' || is_deceptive(point)) {
-			put_json_escape(text, point);
-		} else {
-			put_whole(text, from + at, step);
-		}
-	}
-	put_whole(text, "\"", 1);
-}
-
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-/* A backslash before characters of `special`; `prefix` and two digits for each byte that can't be shown. */
+/*
+ * A backslash before characters of `special`; `prefix` and two digits for each byte that can't be shown. Without a prefix JSON's
+ * escapes, of more characters than JSON requires, since it is shown on terminals, too.
+ */
 static void put_escaped(struct text *text, const char *from, size_t length, const char *special, const char *prefix)
 {
 	for (size_t at = 0, step; at < length; at += step) {
 		uint32_t point = 0;
+		bool is_special;
 
 		step = utf8_decode(from + at, length - at, &point);
-		if (step == 1 && point != 0 && strchr(special, (int)point)) {
+		is_special = step == 1 && point != 0 && strchr(special, (int)point);
+		if (is_special && prefix) {
 			put_whole(text, (const char[]){ '\\', point == '\n' ? 'n' : (char)point }, 2);
-		} else if (step > 0 && !is_deceptive(point) && (point != 0xfffd || prefix != replacement)) {
+		} else if (step > 0 && !is_special && !is_deceptive(point) &&
+			   (point != 0xfffd || prefix != replacement)) {
 			put_whole(text, from + at, step);
+		} else if (step > 0 && !prefix) {
+			put_json_escape(text, point);
+		} else if (!prefix) {
+			step = 1;
+			put_whole(text, replacement, strlen(replacement));
 		} else {
 			step = MAX(step, (size_t)1);
 			for (size_t i = at; i < at + step; i++) {
@@ -187,6 +178,13 @@ static void put_escaped(struct text *text, const char *from, size_t length, cons
 			}
 		}
 	}
+}
+
+void text_json_string(struct text *text, const char *from, size_t length)
+{
+	put_whole(text, "\"", 1);
+	put_escaped(text, from, length, "\"\\", NULL);
+	put_whole(text, "\"", 1);
 }
 
 void text_safe(struct text *text, const char *from, size_t length)

@@ -33,17 +33,10 @@ struct type {
 
 /* The types of the kernel's user_field_size(), the usual ones first. */
 static const struct type types[] = {
-	{ "u64", 8, .is_signed = false },
-	{ "u32", 4, .is_signed = false },
-	{ "char", 1, .is_signed = true, .is_text = true, .is_word = true },
-	{ "s64", 8, .is_signed = true },
-	{ "s32", 4, .is_signed = true },
-	{ "int", 4, .is_signed = true, .is_word = true },
-	{ "u16", 2, .is_signed = false },
-	{ "u8", 1, .is_signed = false },
-	{ "s16", 2, .is_signed = true },
-	{ "s8", 1, .is_signed = true },
-	{ "short", 2, .is_signed = true, .is_word = true },
+	{ "u64", 8, false, false, false }, { "u32", 4, false, false, false }, { "char", 1, true, true, true },
+	{ "s64", 8, true, false, false },  { "s32", 4, true, false, false },  { "int", 4, true, false, true },
+	{ "u16", 2, false, false, false }, { "u8", 1, false, false, false },  { "s16", 2, true, false, false },
+	{ "s8", 1, true, false, false },   { "short", 2, true, false, true },
 };
 
 /* Types that programs use elsewhere, separated by commas, and their replacement. The first match counts, so longer ones come first. */
@@ -164,15 +157,10 @@ static inline bool ends_word(char c)
 	return c == ' ' || c == ';' || c == '\0';
 }
 
-static inline bool is_word_at(const char *at, const char *word, size_t length)
-{
-	return memcmp(at, word, length) == 0 && ends_word(at[length]);
-}
-
 /* Steps over this word, and the blank behind it. */
 static inline bool step_over(const char **at, const char *word, size_t length)
 {
-	if (!is_word_at(*at, word, length))
+	if (memcmp(*at, word, length) != 0 || !ends_word((*at)[length]))
 		return false;
 	*at += length;
 	*at += **at == ' ';
@@ -345,7 +333,7 @@ static inline int read_type(struct parser *parser, struct field *field, const ch
 		field->kind = data ? FIELD_DATA_LOC : FIELD_REL_LOC;
 		field->size = sizeof(uint32_t); /* with the place of the elements in the payload */
 		field->element = type->size;
-		if (!is_word_at(*at, "[]", 2))
+		if (memcmp(*at, "[]", 2) != 0 || !ends_word((*at)[2]))
 			return refuse_field(parser, "", "wants [] behind its type: __rel_loc char[] NAME");
 		*at += 2;
 		return 0;
@@ -499,21 +487,6 @@ static int make_canonical(struct parser *parser, const char *text)
 	return REFUSAL_BAD_DESCRIPTION;
 }
 
-/* Then every byte can be shown as it is. */
-static int check_bytes(const char *text, size_t length, struct text *why)
-{
-	for (size_t i = 0; i < length; i++) {
-		uint8_t byte = (uint8_t)text[i];
-
-		if ((byte >= ' ' && byte <= '~') || byte == '\t')
-			continue;
-		text_printf(why, "description has the byte 0x%02x at place %zu; only printable ASCII may be in it",
-			    byte, i + 1);
-		return REFUSAL_BAD_DESCRIPTION;
-	}
-	return 0;
-}
-
 int description_parse_canonical(const char *text, size_t length, struct description *ret)
 {
 	struct parser parser = { .to = ret };
@@ -529,7 +502,6 @@ int description_parse(const char *text, size_t length, struct description *ret, 
 {
 	struct parser parser = { .to = ret, .why = why };
 	char copy[WIRE_DESCRIPTION_MAX + 1];
-	int r;
 
 	if (description_parse_canonical(text, length, ret) == 0)
 		return 0;
@@ -538,12 +510,16 @@ int description_parse(const char *text, size_t length, struct description *ret, 
 			    WIRE_DESCRIPTION_MAX);
 		return REFUSAL_BAD_DESCRIPTION;
 	}
-	r = check_bytes(text, length, why);
-	if (r != 0)
-		return r;
-	if (length > 0)
-		memcpy(copy, text, length);
+	for (size_t i = 0; i < length; i++) {
+		copy[i] = text[i];
+		if ((text[i] >= ' ' && text[i] <= '~') || text[i] == '\t')
+			continue;
+		text_printf(why, "description has the byte 0x%02x at place %zu; only printable ASCII may be in it",
+			    (uint8_t)text[i], i + 1);
+		return REFUSAL_BAD_DESCRIPTION;
+	}
 	copy[length] = '\0';
-	r = make_canonical(&parser, copy);
-	return r != 0 ? r : read_canonical(&parser);
+	if (make_canonical(&parser, copy) != 0)
+		return REFUSAL_BAD_DESCRIPTION;
+	return read_canonical(&parser);
 }

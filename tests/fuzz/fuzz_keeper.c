@@ -10,13 +10,14 @@
 static void look_at_calls(struct message_packet message)
 {
 	const size_t room = WIRE_TENANT_MAX + 1 + message.body.left;
-	_cleanup_(freep) char *text = malloc(room);
+	_cleanup_(freep) char *texts = malloc(room);
+	char *text = texts;
 	struct kernel_call call;
 
-	require(text);
-	for (unsigned i = 0; i < message.header.count && message_next_call(&message, &call, text); i++) {
+	require(texts);
+	for (unsigned i = 0; i < message.header.count && message_next_call(&message, &call, &text); i++) {
 		require(call.op < KERNEL_OP_MAX_);
-		require(strlen(call.text) < room);
+		require(text <= texts + room && text == call.text + strlen(call.text) + 1);
 		require(call.fd < 0);
 		require(!message_op(call.op)->needs_fd || call.result == -EMFILE);
 	}

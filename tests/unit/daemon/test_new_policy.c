@@ -58,6 +58,21 @@ TEST(request_from_before_a_reload_is_no_precedent)
 	ck_assert_uint_eq(answer[4].refusal, REFUSAL_NONE);
 }
 
+TEST(event_from_before_a_reload_is_admitted_anew)
+{
+	GUARDED(world);
+	world->daemon->registry.tenant_is_process = false;
+	CLIENTS(c, world, 3);
+
+	for (unsigned i = 0; i < 2; i++)
+		get(&c[i], "e3 u32 a");
+	world_adopt(world, "[/**]\nDenyEvents=e3\n");
+	be_refused(&c[2], "e3 u32 a", REFUSAL_NOT_PERMITTED);
+	/* Nor for a client that has it. */
+	be_refused(&c[0], "e3 u32 a", REFUSAL_NOT_PERMITTED);
+	get(&c[2], "e4 u32 a");
+}
+
 static uint64_t features_now(struct world *world)
 {
 	END(end, world, 7);

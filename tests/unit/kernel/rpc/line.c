@@ -151,8 +151,9 @@ bool keeper_receives(const struct line *line)
 	ck_assert_uint_eq(message.header.kind, MESSAGE_CALLS);
 	for (received.n = 0, received.n_fds = 0; received.n < message.header.count; received.n++) {
 		struct kernel_call *call = &received.calls[received.n];
+		char *text = received.text[received.n];
 
-		ck_assert(message_next_call(&message, call, received.text[received.n]));
+		ck_assert(message_next_call(&message, call, &text));
 		if (call->fd >= 0)
 			received.inode[received.n_fds++] = inode_of(call->fd);
 		call->fd = fd_close(call->fd);

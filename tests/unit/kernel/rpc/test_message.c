@@ -68,7 +68,9 @@ static int read_calls(size_t size, size_t n_fds, struct kernel_call *ret)
 
 	memset(text, CANARY, sizeof(text[0]));
 	for (size_t i = 0; i < message.header.count && good; i++) {
-		good = message_next_call(&message, &ret[i], text[i]);
+		char *room = text[i];
+
+		good = message_next_call(&message, &ret[i], &room);
 		if (good)
 			fd_close(ret[i].fd);
 	}
