@@ -158,7 +158,6 @@ static void stop_watchers(struct daemon *daemon)
 		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
 	deadlines_deinit(&daemon->connections);
-	deposits_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(&daemon->registry);
@@ -275,7 +274,6 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->client_timeout = options->client_timeout;
 	clients_init(connections);
 	deadlines_init(connections);
-	deposits_init(connections);
 	scheduler_init(connections);
 }
 
@@ -349,10 +347,8 @@ static void daemon_leave_to_next(struct daemon *daemon)
 {
 	deposit_rest(&daemon->connections);
 	for (struct client *client = TAILQ_FIRST(&daemon->connections.clients); client;
-	     client = TAILQ_NEXT(client, all)) {
-		client->kept = client->deposited;
+	     client = TAILQ_NEXT(client, all))
 		client_close(client);
-	}
 	/* First: the keeper may have carried out calls that are cancelled here. */
 	deposit_end(&daemon->connections);
 	kernel_cancel(daemon->registry.kernel);

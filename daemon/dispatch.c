@@ -83,9 +83,7 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 				  message.kind);
 		return;
 	}
-	/* The last daemon may have welcomed the client and ended before it took the HELLO out of the socket. */
-	if (!(request->when & (client->holder.greeted ? AFTER_HELLO : BEFORE_HELLO)) &&
-	    !(client->repeats && request->kind == KIND_HELLO)) {
+	if (!(request->when & (client->holder.greeted ? AFTER_HELLO : BEFORE_HELLO))) {
 		client_disconnect(client, message.serial, REFUSAL_HELLO_FIRST,
 				  client->holder.greeted ? "%s a second time" : "%s before HELLO", request->name);
 		return;

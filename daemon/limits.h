@@ -22,16 +22,15 @@ enum {
 	DEFAULT_CLIENT_TIMEOUT = 10,
 	/* Bytes of one tenant's requests under way and unread answers: 16 long requests, or 32 long answers. */
 	WAITING_BYTES_MAX = 4 << 20,
-	/* Clients that were sent fds, until the kernel is asked whether they have read: one call for each, and never many at once. */
-	UNASKED_MAX = 64,
-	/* Connections that are deposited in one turn of the loop: a tenth of a millisecond's work. */
-	DEPOSITS_MAX = 64,
+	/* Clients that are looked after in one turn of the loop: a millisecond's work, and more than can come in DEFER_INTERVAL. */
+	DEFERRED_MAX = 512,
 	/* Delayed answers that are sent in one turn of the loop when fds can be sent again. */
 	LATER_MAX = 64,
 	/* Leases, or events of a stream, that are released in one turn of the loop: a tenth of a millisecond. */
 	RELEASES_MAX = 128,
-	/* A client that leaves takes as long as so many of them. */
+	/* A client that leaves takes as long as so many of them, and each file that it was sent. */
 	RELEASES_OF_CLIENT = 8,
+	RELEASES_OF_FILE = 32,
 	/* Clients of a delayed tenant whose hangups the kernel is asked to report, in one turn: a system call each. */
 	DELAYED_MAX = 16,
 	/* Packets of a disconnected client that are still read, so that our last packet is not lost. */
@@ -62,8 +61,10 @@ enum {
 	LOOKS_OWN = 2500,
 	/* … of which so many at once. */
 	LOOKS_AT_ONCE = 50,
-	/* Bytes that are freed before malloc_trim(3), and the bytes that it keeps. */
-	TRIM_BYTES = 1 << 20,
+	/* Bytes that are freed before malloc_trim(3) at once: some seven hundred events, in a quarter of a millisecond. */
+	TRIM_BYTES = 256 << 10,
+	/* … or within TRIM_INTERVAL; and the bytes that it keeps. */
+	TRIM_LEAST = 16 << 10,
 	TRIM_PAD = 128 << 10,
 	/* Attempts to connect to a keeper at the start: one that is out of memory may be replaced. */
 	KEEPER_TRIES = 3,
@@ -78,14 +79,13 @@ enum {
 #define THROTTLE_LEAST	  0.01	 /* between looks at tenants over their request rate */
 #define WAITING_INTERVAL  0.1	 /* between looks at tenants with too many requests under way or answers unread */
 #define LATER_INTERVAL	  0.02	 /* after ETOOMANYREFS: other receivers have to take fds first */
-#define TRIM_INTERVAL	  1.0	 /* between calls of malloc_trim(3): one takes up to a millisecond for ten MiB */
+#define TRIM_INTERVAL	  1.0	 /* until malloc_trim(3) returns the rest of what was freed */
 #define REST_INTERVAL	  1.0	 /* between looks at levels without a tenant */
 #define TURN_TIME	  0.0001 /* of handling requests in one turn of the loop */
 #define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */
 #define BORDER_INTERVAL	  1.0	 /* between looks at the delegation of cgroups with clients */
-#define DEPOSIT_INTERVAL  0.05	 /* until new connections are deposited: the shortest programs have ended by then */
-#define DEPOSIT_PAUSE	  0.001	 /* … where very many came meanwhile */
-#define DEPOSIT_PATIENCE  1.0	 /* … for the keeper's answers, at the daemon's end */
+#define DEFER_INTERVAL	  0.05	 /* until new connections are deposited: the shortest programs have ended by then */
+#define DEPOSIT_PATIENCE  1.0	 /* for the keeper's answers, at the daemon's end */
 #define PAGES_INTERVAL	  0.05	 /* between looks at watched pages: a person does not notice */
 #define KEEPER_INTERVAL	  0.05	 /* between attempts to connect to the next keeper: a restart takes longer */
 #define KEEPER_PAUSE	  1.	 /* … after a keeper that ended within that time */

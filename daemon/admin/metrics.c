@@ -18,7 +18,6 @@
 
 #include "daemon/admin/listing.h"
 #include "daemon/admin/numbers.h"
-#include "daemon/connection/inflight.h"
 #include "daemon/daemon.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"
@@ -98,10 +97,8 @@ static bool metrics_next_of_tenants(struct metrics_walk *walk, const struct numb
 
 bool metrics_next(struct metrics_walk *walk, struct daemon *daemon, struct text *text)
 {
-	if (!walk->youngest) {
-		inflight_look(&daemon->connections);
+	if (!walk->youngest)
 		walk->youngest = daemon->registry.last_tenant;
-	}
 	while (walk->family < n_numbers) {
 		const struct number *number = &numbers[walk->family];
 

@@ -84,8 +84,6 @@ static void client_read_request(struct client *client)
 			client_close(client);
 		return;
 	}
-	if (!tenant)
-		inflight_look(connections);
 	client->in_socket = client->deposited;
 	size = (client->in_socket ? transport_peek : transport_receive)(client->fd, connections->request,
 									sizeof(connections->request), &from);
@@ -126,8 +124,6 @@ void clients_take_requests(struct connections *connections)
 		if (client)
 			client_take_request(client);
 	} while (client && clock_now() < end);
-	if (connections->n_unasked > UNASKED_MAX)
-		inflight_look(connections);
 }
 
 void clients_stay_awake(struct connections *connections)
@@ -170,7 +166,7 @@ static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 }
 
 static struct client *client_make(struct connections *connections, int fd, enum client_socket socket,
-				  struct tenant *tenant)
+				  const struct entry_client *entry, struct tenant *tenant)
 {
 	struct client *client = calloc(1, sizeof(*client));
 
@@ -184,6 +180,11 @@ static struct client *client_make(struct connections *connections, int fd, enum 
 	ev_io_init(&client->w_io, on_io, fd, EV_READ);
 	ev_io_start(connections->loop, &client->w_io);
 	TAILQ_INSERT_TAIL(&connections->clients, client, all);
+	client->holder.pid = entry->pid;
+	client->holder.uid = entry->uid;
+	client->holder.real_uid = entry->real_uid;
+	client->holder.may_be_root = entry->may_be_root;
+	client->holder.greeted = entry->greeted;
 	if (tenant) {
 		client->holder.tenant = tenant;
 		tenant->connections++;
@@ -192,14 +193,6 @@ static struct client *client_make(struct connections *connections, int fd, enum 
 		LIST_INSERT_HEAD(&tenant->holders, &client->holder, in_tenant);
 	}
 	return client;
-}
-
-static void client_identify(struct holder *holder, pid_t pid, uid_t uid, uid_t real_uid, bool may_be_root)
-{
-	holder->pid = pid;
-	holder->uid = uid;
-	holder->real_uid = real_uid;
-	holder->may_be_root = may_be_root;
 }
 
 const char *client_comm(struct client *client)
@@ -212,15 +205,16 @@ const char *client_comm(struct client *client)
 int client_new(struct connections *connections, int fd, enum client_socket socket, const struct peer *peer,
 	       struct tenant *tenant)
 {
-	struct client *client = client_make(connections, fd, socket, tenant);
+	const struct entry_client entry = {
+		.pid = peer->pid, .uid = peer->uid, .real_uid = peer->uid, .may_be_root = peer->may_be_root
+	};
+	struct client *client = client_make(connections, fd, socket, &entry, tenant);
 
 	if (!client)
 		return -ENOMEM;
-	client_identify(&client->holder, peer->pid, peer->uid, peer->uid, peer->may_be_root);
 	string_copy(client->holder.comm, sizeof(client->holder.comm), peer->comm);
 	if (tenant) {
 		client->holder.number = ++connections->registry->last_number;
-		deposit_soon(client);
 		/* It may have sent its request already. */
 		if (tenant->turn != TURN_DELAYED)
 			scheduler_add(client);
@@ -232,14 +226,11 @@ int client_new(struct connections *connections, int fd, enum client_socket socke
 int client_restore(struct connections *connections, int fd, uint64_t number, const struct entry_client *entry,
 		   struct tenant *tenant)
 {
-	struct client *client = client_make(connections, fd, SOCKET_CLIENTS, tenant);
+	struct client *client = client_make(connections, fd, SOCKET_CLIENTS, entry, tenant);
 
 	if (!client)
 		return -ENOMEM;
 	client->holder.number = number;
-	client_identify(&client->holder, entry->pid, entry->uid, entry->real_uid, entry->may_be_root);
-	client->holder.greeted = entry->greeted;
-	client->repeats = entry->greeted;
 	client->deposited = true;
 	holder_enter(&client->holder);
 	if (!client->holder.greeted)
@@ -254,6 +245,9 @@ static void client_expect_nothing(struct client *client)
 	deadline_clear(client);
 	scheduler_remove(client);
 	client_send_later(client, false);
+	if (client->deferred)
+		TAILQ_REMOVE(&client->connections->deferred, client, in_deferred);
+	client->deferred = false;
 }
 
 void client_close(struct client *client)
@@ -265,14 +259,18 @@ void client_close(struct client *client)
 	TAILQ_INSERT_TAIL(&client->connections->leaving, client, leaves);
 }
 
-/* All that it holds, but its place among its tenant's connections. */
-static void client_release_all(struct client *client)
+/* What it holds, but its place among its tenant's connections: about so much of it. */
+static void client_release(struct client *client, unsigned most)
 {
-	leases_drop(&client->holder, UINT_MAX);
-	while (!LIST_EMPTY(&client->holder.shares))
-		share_free(LIST_FIRST(&client->holder.shares));
-	if (client->holder.watching)
-		pages_watch(&client->holder, false);
+	struct holder *holder = &client->holder;
+	unsigned leases = holder->leases.n;
+
+	if (holder->watching)
+		pages_watch(holder, false);
+	leases_drop(holder, most);
+	most -= MIN(most, leases);
+	for (; !LIST_EMPTY(&holder->shares) && most > 0; most -= MIN(most, (unsigned)RELEASES_OF_FILE))
+		share_free(LIST_FIRST(&holder->shares));
 }
 
 /* Whatever was to be done for it, or with it. */
@@ -305,7 +303,7 @@ void client_free(struct client *client)
 	/* The connection before the streams: a peer that sees it closed may rely on the rest being released soon. */
 	deposit_close(client);
 	if (tenant) {
-		client_release_all(client);
+		client_release(client, UINT_MAX);
 		holder_strike(&client->holder);
 		LIST_REMOVE(&client->holder, in_tenant);
 		tenant->connections--;
@@ -331,26 +329,54 @@ void client_has_read(struct client *client)
 	connections->call->fd_freed(connections);
 }
 
+void client_defer(struct client *client)
+{
+	struct connections *connections = client->connections;
+
+	if (client->deferred)
+		return;
+	client->deferred = true;
+	TAILQ_INSERT_TAIL(&connections->deferred, client, in_deferred);
+	if (!ev_is_active(&connections->w_deferred))
+		ev_timer_again(connections->loop, &connections->w_deferred);
+}
+
+void clients_do_deferred(struct connections *connections)
+{
+	struct client *client = NULL, *last = TAILQ_LAST(&connections->deferred, client_queue);
+
+	for (unsigned i = 0; client != last && i < DEFERRED_MAX; i++) {
+		bool remains;
+
+		client = TAILQ_FIRST(&connections->deferred);
+		TAILQ_REMOVE(&connections->deferred, client, in_deferred);
+		client->deferred = false;
+		remains = inflight_remains(client);
+		if (!remains)
+			client_has_read(client);
+		if ((remains && !inflight_watch(client)) || !deposit_connection(client))
+			client_defer(client);
+	}
+}
+
+static void on_deferred(struct ev_loop *loop, ev_timer *w, int events _unused_)
+{
+	struct connections *connections = container_of(w, struct connections, w_deferred);
+
+	clients_do_deferred(connections);
+	if (TAILQ_EMPTY(&connections->deferred))
+		ev_timer_stop(loop, w);
+}
+
 /* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
 static void client_end(struct client *client)
 {
 	client_stop(client);
 	shutdown(client->fd, SHUT_RDWR);
-	client_release_all(client);
+	client_release(client, UINT_MAX);
 	holder_enter(&client->holder);
-	inflight_watch(client);
 	client->life = LIFE_ENDED;
 	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
-}
-
-/* The connection ends before its leases, which may be many: the rest is dropped in later turns. */
-static void client_begin_end(struct client *client, unsigned releases)
-{
-	client_stop(client);
-	if (client->holder.watching)
-		pages_watch(&client->holder, false);
-	shutdown(client->fd, SHUT_RDWR);
-	leases_drop(&client->holder, releases);
 }
 
 void clients_sweep(struct connections *connections)
@@ -361,14 +387,19 @@ void clients_sweep(struct connections *connections)
 	if (TAILQ_EMPTY(&connections->leaving))
 		return;
 	while (left > 0 && (client = TAILQ_FIRST(&connections->leaving))) {
-		unsigned n = client->holder.leases.n + RELEASES_OF_CLIENT;
+		unsigned n =
+			client->holder.leases.n + RELEASES_OF_FILE * shares_count(&client->holder) + RELEASES_OF_CLIENT;
 
-		if (n > left)
-			client_begin_end(client, left);
-		else if (inflight_remains(client))
+		if (n > left) {
+			/* The connection ends first; the rest is released in later turns. */
+			client_stop(client);
+			shutdown(client->fd, SHUT_RDWR);
+			client_release(client, left);
+		} else if (inflight_remains(client) && inflight_watch(client)) {
 			client_end(client);
-		else
+		} else {
 			client_free(client);
+		}
 		left -= MIN(n, left);
 	}
 	connections->call->fd_freed(connections);
@@ -378,6 +409,7 @@ void client_greet(struct client *client)
 {
 	client->holder.greeted = true;
 	holder_enter(&client->holder);
+	client_defer(client);
 	if (!client->waiting)
 		deadline_clear(client);
 }
@@ -411,6 +443,8 @@ void clients_init(struct connections *connections)
 {
 	TAILQ_INIT(&connections->clients);
 	TAILQ_INIT(&connections->leaving);
+	TAILQ_INIT(&connections->deferred);
+	ev_timer_init(&connections->w_deferred, on_deferred, 0., DEFER_INTERVAL);
 	replies_init(connections);
 	ev_idle_init(&connections->w_busy, on_busy);
 }
@@ -418,5 +452,6 @@ void clients_init(struct connections *connections)
 void clients_deinit(struct connections *connections)
 {
 	replies_deinit(connections);
+	ev_timer_stop(connections->loop, &connections->w_deferred);
 	ev_idle_stop(connections->loop, &connections->w_busy);
 }

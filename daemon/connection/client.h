@@ -28,6 +28,13 @@ void clients_stay_awake(struct connections *);
 /* Frees it at once; at the daemon's end. */
 void client_free(struct client *);
 
+/*
+ * In a moment, when most programs have read what they were sent, and the shortest have ended: waits until the client has read, and
+ * deposits its connection.
+ */
+void client_defer(struct client *);
+/* Does that now, for most of them. */
+void clients_do_deferred(struct connections *);
 /* It has been welcomed: from now on there is no timeout for its next request. */
 void client_greet(struct client *);
 

@@ -5,7 +5,6 @@
 
 #include <ev.h>
 #include <sys/queue.h>
-#include <sys/resource.h>
 
 #include "daemon/limits.h"
 #include "daemon/registry/holder.h"
@@ -74,14 +73,12 @@ struct client {
 
 	bool asks;	    /* its request has not been answered */
 	bool in_socket;	    /* its request is still in its socket */
-	bool young;	    /* it is to be deposited soon */
+	bool deferred;	    /* it is looked after in a moment */
 	bool deposited;	    /* the next daemon will find its connection, and its request in that */
-	bool kept;	    /* its connection is left to the next daemon */
 	bool later;	    /* its answer waits until the daemon may send fds again */
 	bool files_unread;  /* since it was sent files: as of the last look */
 	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
-	bool watched;	    /* the kernel will report when it has read them, or has hung up */
-	bool repeats;	    /* its last HELLO may have been answered by the daemon before this one */
+	bool watched;	    /* by the epoll instance for fds in flight */
 
 	TAILQ_ENTRY(client) all;
 	TAILQ_ENTRY(client) in_queue; /* of its tenant */
@@ -89,8 +86,7 @@ struct client {
 	TAILQ_ENTRY(client) changes;
 	TAILQ_ENTRY(client) leaves;
 	TAILQ_ENTRY(client) again_later;
-	TAILQ_ENTRY(client) in_unasked;
-	TAILQ_ENTRY(client) in_young;
+	TAILQ_ENTRY(client) in_deferred;
 };
 
 static inline struct client *client_of(struct holder *holder)
@@ -129,17 +125,14 @@ struct connections {
 	struct client_queue flushing;  /* clients with changed events to report */
 	struct client_queue leaving;   /* clients to be freed at the end of this turn of the loop */
 	struct client_queue later;     /* clients whose answers wait until fds can be sent again */
-	struct client_queue young;     /* clients to be deposited soon */
-	struct client_queue unasked;   /* clients with fds in flight of which the kernel reports nothing */
-	unsigned n_unasked;	       /* that came since the last look at all of them */
-	rlim_t fds_limit;	       /* as of that */
+	struct client_queue deferred;  /* clients to be looked after in a moment */
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */
 	bool keeper_has_gone;	       /* and its successor has not been given anything yet */
 
 	ev_idle w_busy; /* while clients wait for their turn, or something is to be freed */
 	ev_timer w_deadlines;
 	ev_timer w_later;
-	ev_timer w_young;
+	ev_timer w_deferred;
 	ev_io w_in_flight; /* clients have read */
 
 	struct packet answer; /* the one that is being written, into: */

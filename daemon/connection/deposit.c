@@ -12,9 +12,9 @@
 #include "kernel/disposal.h"
 
 /*
- * A connection is deposited with its entry in the ledger when it is DEPOSIT_INTERVAL old, with all others of that time: the shortest
- * programs have ended by then, and cost the keeper nothing. If the daemon is killed before, the connection is lost, and the client
- * connects again. At a clean end none is lost.
+ * A connection is deposited DEFER_INTERVAL after WELCOME, with all others of that time: the shortest programs have ended by then, and
+ * cost the keeper nothing. If the daemon is killed before, the connection is lost, and the client connects again. At a clean end it is
+ * deposited at once.
  *
  * Until then a request is taken out of the socket when it is read, since no other daemon will look for it there. So a client is not
  * deposited before its request is answered.
@@ -89,98 +89,44 @@ void deposit_check(struct connections *connections)
 		  strerror(-registry->ledger->failed));
 	kernel_tell(registry->kernel, withdrawal_of(DEPOSIT_LEDGER));
 	TAILQ_FOREACH(client, &connections->clients, all)
-		if (client->deposited)
+		if (client->deposited) {
 			kernel_tell(registry->kernel, withdrawal_of(client->holder.number));
+			client->deposited = false;
+		}
 	deposit_end(connections);
 }
 
-/* The next keeper is given everything by deposit_all(). */
-static bool is_with_keeper(const struct client *client)
+bool deposit_connection(struct client *client)
 {
-	return client->deposited && client->holder.registry->ledger && !client->connections->keeper_has_gone;
-}
-
-static void deposit_connection(struct client *client)
-{
-	if (is_with_keeper(client))
+	if (client->deposited || !client->holder.registry->ledger || !client->holder.greeted)
+		return true;
+	if (client->task || client->waiting)
+		return false;
+	client->deposited = true;
+	/* The next keeper is given everything by deposit_all(). */
+	if (!client->connections->keeper_has_gone)
 		deposit_fd(client->connections, client->holder.number, client->fd);
-}
-
-/* Some of them. Returns how many were deposited. */
-static unsigned deposit_young(struct connections *connections)
-{
-	const struct client *last = TAILQ_LAST(&connections->young, client_queue);
-	struct client *client = NULL;
-	unsigned n = 0;
-
-	while (client != last && n < DEPOSITS_MAX) {
-		client = TAILQ_FIRST(&connections->young);
-		TAILQ_REMOVE(&connections->young, client, in_young);
-		client->young = client->task || client->waiting;
-		if (client->young) {
-			TAILQ_INSERT_TAIL(&connections->young, client, in_young);
-			continue;
-		}
-		holder_enter(&client->holder);
-		client->deposited = true;
-		deposit_connection(client);
-		n++;
-	}
-	return n;
-}
-
-static void on_young(struct ev_loop *loop, ev_timer *w, int events _unused_)
-{
-	struct connections *connections = container_of(w, struct connections, w_young);
-
-	w->repeat = deposit_young(connections) < DEPOSITS_MAX ? DEPOSIT_INTERVAL : DEPOSIT_PAUSE;
-	if (TAILQ_EMPTY(&connections->young))
-		ev_timer_stop(loop, w);
-	else
-		ev_timer_again(loop, w);
-}
-
-void deposit_soon(struct client *client)
-{
-	struct connections *connections = client->connections;
-
-	if (!connections->registry->ledger)
-		return;
-	client->young = true;
-	TAILQ_INSERT_TAIL(&connections->young, client, in_young);
-	if (!ev_is_active(&connections->w_young))
-		ev_timer_again(connections->loop, &connections->w_young);
+	return true;
 }
 
 void deposit_rest(struct connections *connections)
 {
 	struct pollfd answer = { .fd = connections->registry->kernel->fd, .events = POLLIN };
 	double end = clock_now() + DEPOSIT_PATIENCE;
+	struct client *client;
 
-	while (deposit_young(connections) > 0)
-		;
+	TAILQ_FOREACH(client, &connections->clients, all)
+		deposit_connection(client);
 	while (connections->registry->copies > 0 && clock_now() < end &&
 	       poll(&answer, 1, (int)(DEPOSIT_PATIENCE * 1000)) > 0 &&
 	       kernel_dispatch(connections->registry->kernel) == 0)
 		;
 }
 
-void deposits_init(struct connections *connections)
-{
-	TAILQ_INIT(&connections->young);
-	ev_timer_init(&connections->w_young, on_young, 0., DEPOSIT_INTERVAL);
-}
-
-void deposits_deinit(struct connections *connections)
-{
-	ev_timer_stop(connections->loop, &connections->w_young);
-}
-
 void deposit_close(struct client *client)
 {
-	if (client->young)
-		TAILQ_REMOVE(&client->connections->young, client, in_young);
-	if (client->kept) {
+	/* It is left to the next daemon. */
+	if (client->deposited && !client->holder.registry->ledger) {
 		close(client->fd);
 		return;
 	}
@@ -188,7 +134,7 @@ void deposit_close(struct client *client)
 	if (client->deposited)
 		shutdown(client->fd, SHUT_RDWR);
 	/* Ours is to be the last copy: closing that may take long, and kernel/disposal.c does it in a thread. */
-	if (!is_with_keeper(client) ||
+	if (!client->deposited || client->connections->keeper_has_gone ||
 	    !deposit_submit(client->connections, withdrawal_of(client->holder.number), client->fd))
 		disposal_close(client->fd);
 }
@@ -200,5 +146,6 @@ void deposit_all(struct connections *connections)
 	if (connections->registry->ledger)
 		deposit_fd(connections, DEPOSIT_LEDGER, connections->registry->ledger->fd);
 	TAILQ_FOREACH(client, &connections->clients, all)
-		deposit_connection(client);
+		if (client->deposited)
+			deposit_fd(connections, client->holder.number, client->fd);
 }

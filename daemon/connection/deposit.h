@@ -3,13 +3,12 @@
 
 /* Leaves the ledger and the clients' connections with the keeper, for the next daemon. */
 
+#include "protocol/base/base.h"
+
 struct client;
 struct connections;
 
 enum { DEPOSIT_LEDGER = 0 }; /* its number; a client's connection has the client's */
-
-void deposits_init(struct connections *);
-void deposits_deinit(struct connections *);
 
 /* From now on everything is entered in a new ledger, if there is a keeper to deposit it with. */
 int deposit_begin(struct connections *);
@@ -20,8 +19,8 @@ void deposit_check(struct connections *);
 
 /* Deposits everything, for a new keeper. */
 void deposit_all(struct connections *);
-/* The client's connection will be deposited in a moment, if there is a ledger. */
-void deposit_soon(struct client *);
+/* The client's connection, if there is a ledger. False: its request has to be answered first. */
+bool deposit_connection(struct client *);
 /* Before the daemon ends: deposits connections for which that was still to be done, and waits for the keeper's answers. */
 void deposit_rest(struct connections *);
 /* Closes it, and the keeper's copy, unless it is kept for the next daemon. */

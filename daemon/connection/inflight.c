@@ -10,11 +10,10 @@
  * gets 1/(n + 1), and a tenant with few always finds room. A quarter of the limit is kept for talking to the keeper, and for
  * answers that are under way when a tenant reaches its maximum.
  *
- * Most clients read at once and go on, so the daemon asks about a client when it sends its next request, and about all when the fds of
- * UNASKED_MAX of them may have been read, or no fds are left to be sent. For those that have not read by then, or have sent a request
- * without reading, or have left, it waits: the kernel reports each packet that a client has read as room to write, to an edge-triggered
- * epoll instance of its own. That needs no timer, and has no event as long as nothing is read, even where a client has shut its
- * connection down.
+ * Most clients read at once and go on, so the daemon asks when the client sends its next request, or a moment later, or when no fds
+ * are left to be sent. Then it waits for those that have not read: the kernel reports each packet that a client has read as room to
+ * write, to an edge-triggered epoll instance of its own. That needs no timer, and has no event as long as nothing is read, even where a
+ * client has shut its connection down.
  */
 
 #include "daemon/connection/inflight.h"
@@ -41,26 +40,32 @@ static bool has_read_all(const struct client *client)
 	return ioctl(client->fd, SIOCOUTQ, &bytes) < 0 || bytes < QUEUE_EMPTY;
 }
 
-void inflight_add(struct client *client, size_t n)
+/* EPOLLHUP is always reported; for a hangup in the past, by a second call. */
+bool inflight_watch(struct client *client)
 {
-	struct connections *connections = client->connections;
+	struct epoll_event event = { .events = EPOLLET | (client->in_flight > 0 ? EPOLLOUT : 0), .data.ptr = client };
+	int op = client->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
-	if (n == 0)
-		return;
-	if (client->in_flight == 0 && !client->watched) {
-		TAILQ_INSERT_TAIL(&connections->unasked, client, in_unasked);
-		connections->n_unasked++;
-	}
-	client->in_flight += (unsigned)n;
-	client->holder.tenant->in_flight += (uint32_t)n;
-	connections->in_flight += (uint32_t)n;
+	client->watched |= epoll_ctl(client->connections->w_in_flight.fd, op, client->fd, &event) == 0;
+	return client->watched;
 }
 
-/* Before the connection is closed: the keeper's copy would keep it in the epoll instance. */
+/* The keeper's copy would keep it in the epoll instance. */
 static void inflight_unwatch(struct client *client)
 {
-	epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
+	if (client->watched)
+		epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
 	client->watched = false;
+}
+
+void inflight_add(struct client *client, size_t n)
+{
+	if (n == 0)
+		return;
+	client_defer(client);
+	client->in_flight += (unsigned)n;
+	client->holder.tenant->in_flight += (uint32_t)n;
+	client->connections->in_flight += (uint32_t)n;
 }
 
 void inflight_undo(struct client *client, size_t n)
@@ -75,10 +80,7 @@ void inflight_undo(struct client *client, size_t n)
 	client->files_unread = false;
 	if (client->stall == STALL_UNREAD)
 		client->stall = STALL_NONE;
-	if (!client->watched)
-		TAILQ_REMOVE(&client->connections->unasked, client, in_unasked);
-	else if (client->stall != STALL_RATE)
-		inflight_unwatch(client);
+	inflight_unwatch(client);
 }
 
 void inflight_restore(struct client *client)
@@ -87,24 +89,10 @@ void inflight_restore(struct client *client)
 	client->files_unread = client->in_flight > 0;
 }
 
-bool inflight_watch(struct client *client)
-{
-	struct epoll_event event = { .events = EPOLLOUT | EPOLLET, .data.ptr = client };
-	int op = client->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-
-	if (epoll_ctl(client->connections->w_in_flight.fd, op, client->fd, &event) < 0)
-		return false;
-	if (!client->watched && client->in_flight > 0)
-		TAILQ_REMOVE(&client->connections->unasked, client, in_unasked);
-	client->watched = true;
-	return true;
-}
-
 void inflight_forget(struct client *client)
 {
+	inflight_unwatch(client);
 	inflight_undo(client, client->in_flight);
-	if (client->watched)
-		inflight_unwatch(client);
 }
 
 bool inflight_remains(struct client *client)
@@ -114,35 +102,13 @@ bool inflight_remains(struct client *client)
 	return client->in_flight > 0;
 }
 
-/* Where epoll has no room for a client's fd, the client is asked about again the next time. */
-void inflight_look(struct connections *connections)
-{
-	struct client *client, *next;
-
-	connections->n_unasked = 0;
-	connections->fds_limit = fds_limit();
-	for (client = TAILQ_FIRST(&connections->unasked); client; client = next) {
-		next = TAILQ_NEXT(client, in_unasked);
-		if (inflight_remains(client))
-			inflight_watch(client);
-		else
-			client_has_read(client);
-	}
-}
-
-static bool has_room(const struct connections *connections, const struct tenant *tenant)
-{
-	rlim_t most = connections->fds_limit - connections->fds_limit / 4;
-
-	return tenant->in_flight < most - MIN((rlim_t)connections->in_flight, most);
-}
-
 bool inflight_has_room(struct connections *connections, const struct tenant *tenant)
 {
-	if (has_room(connections, tenant))
-		return true;
-	inflight_look(connections);
-	return has_room(connections, tenant);
+	rlim_t limit = fds_limit(), most = limit - limit / 4;
+
+	if (tenant->in_flight >= most - MIN((rlim_t)connections->in_flight, most))
+		clients_do_deferred(connections);
+	return tenant->in_flight < most - MIN((rlim_t)connections->in_flight, most);
 }
 
 static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
@@ -165,8 +131,6 @@ static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 
 		if (client->stall == STALL_RATE && ready[i].events & EPOLLHUP)
 			client_close(client);
-		else if (client->in_flight == 0)
-			continue;
 		else if (!inflight_remains(client))
 			client_has_read(client);
 		else if (ready[i].events & EPOLLHUP)
@@ -177,9 +141,6 @@ static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 int inflight_init(struct connections *connections)
 {
 	int fd = epoll_create1(EPOLL_CLOEXEC);
-
-	TAILQ_INIT(&connections->unasked);
-	inflight_look(connections);
 
 	if (fd < 0) {
 		log_error("can't wait for clients to read their answers: %s", strerror(errno));

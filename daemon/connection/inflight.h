@@ -26,12 +26,10 @@ void inflight_forget(struct client *);
 bool inflight_remains(struct client *);
 
 /*
- * client_has_read() will be called when the client has read; it is closed if it hangs up while it is delayed, since the loop does
- * not watch its fd. A second call reports a past hangup, too. False: the kernel has no room for it.
+ * client_has_read() will be called when the client has read; and a client that hangs up while it waits in a queue, where the loop does
+ * not watch its fd, is closed. False: there is no room in epoll.
  */
 bool inflight_watch(struct client *);
-/* Asks the kernel about all clients that may have read, so that the numbers of fds in flight are right. May free clients that have left. */
-void inflight_look(struct connections *);
 
-/* Whether the tenant may be sent more fds. As inflight_look(), if there seems to be no room. */
+/* Whether the tenant may be sent more fds. Asks about clients that may have read, if there seems to be no room. */
 bool inflight_has_room(struct connections *, const struct tenant *);

@@ -22,7 +22,6 @@ void client_end_request(struct client *client)
 	if (!client->asks)
 		return;
 	client->asks = false;
-	client->repeats = false;
 	shares_enter(&client->holder);
 	/* A request that stays there would be answered again and again. */
 	if (client->in_socket && transport_drop(client->fd) < 0)

@@ -134,14 +134,9 @@ uint64_t cgroup_id(const struct cgroups *cgroups, const char *path)
 	return status.st_ino;
 }
 
-static struct cgroup *cgroup_slot(struct cgroups *cgroups, uint64_t id)
-{
-	return &cgroups->known[id % ARRAY_SIZE(cgroups->known)];
-}
-
 struct cgroup *cgroup_known(struct cgroups *cgroups, uint64_t id)
 {
-	struct cgroup *cgroup = cgroup_slot(cgroups, id);
+	struct cgroup *cgroup = &cgroups->known[id % ARRAY_SIZE(cgroups->known)];
 
 	return id != 0 && cgroup->id == id ? cgroup : NULL;
 }
@@ -149,18 +144,18 @@ struct cgroup *cgroup_known(struct cgroups *cgroups, uint64_t id)
 int cgroup_get(struct cgroups *cgroups, const char *path, struct cgroup **ret)
 {
 	uint64_t id = cgroup_id(cgroups, path);
-	struct cgroup *cgroup = cgroup_slot(cgroups, id);
 	char *copy;
 
+	*ret = cgroup_known(cgroups, id);
 	/* On a v1 host a cgroup can be renamed. */
-	if (!cgroup_known(cgroups, id) || !streq(cgroup->path, path)) {
-		copy = strdup(path);
-		if (!copy)
-			return -ENOMEM;
-		free(cgroup->path);
-		*cgroup = (struct cgroup){ .id = id, .path = copy };
-	}
-	*ret = cgroup;
+	if (*ret && streq((*ret)->path, path))
+		return 0;
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	*ret = &cgroups->known[id % ARRAY_SIZE(cgroups->known)];
+	free((*ret)->path);
+	**ret = (struct cgroup){ .id = id, .path = copy };
 	return 0;
 }
 
@@ -185,45 +180,38 @@ bool cgroup_is_delegated(const struct cgroups *cgroups, const char *path)
 
 enum { LEVELS_MAX = 12 };
 
-bool cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const char *path), void *data)
+/*
+ * The owner of a delegated cgroup can make cgroups inside it and mark them as delegated. That has no effect as long as the outermost
+ * one is the tenant. With Tenant=no for that one, the owner could make any number of tenants inside; so there only Tenant=yes counts.
+ */
+bool cgroup_cut_to_tenant(const struct cgroups *cgroups, char *path, cgroup_rule *rule, void *data)
 {
+	bool is_boundary, lifted = false;
+	enum policy_tenant said;
 	char *second = NULL;
 	size_t level = 0;
 
 	for (char *end = path; *end;) {
 		char rest;
-		bool boundary;
 
 		end += 1 + strcspn(end + 1, "/");
 		rest = *end;
 		*end = '\0';
-		boundary = is_delegated(data, path);
+		said = rule(data, path);
+		is_boundary = said == POLICY_TENANT_YES || (!lifted && cgroup_is_delegated(cgroups, path));
 		*end = rest;
 		if (++level == 2)
 			second = end;
 		/* Containers are not nested deeper, and each level costs a path lookup. */
 		if (level == LEVELS_MAX)
 			break;
-		if (boundary) {
+		if (is_boundary && said != POLICY_TENANT_NO) {
 			*end = '\0';
 			return true;
 		}
+		lifted |= is_boundary;
 	}
 	if (second)
 		*second = '\0';
 	return false;
-}
-
-/*
- * The owner of a delegated cgroup can make cgroups inside it and mark them as delegated. That has no effect as long as the outermost
- * one is the tenant. With Tenant=no for that one, the owner could make any number of tenants inside; so there only Tenant=yes counts.
- */
-bool boundary_is(struct boundary *boundary, const char *path, enum policy_tenant said)
-{
-	if (said == POLICY_TENANT_YES)
-		return true;
-	if (boundary->lifted || !cgroup_is_delegated(boundary->cgroups, path))
-		return false;
-	boundary->lifted = said == POLICY_TENANT_NO;
-	return !boundary->lifted;
 }

@@ -52,20 +52,15 @@ void cgroups_forget(struct cgroups *);
  */
 bool cgroup_is_delegated(const struct cgroups *, const char *path);
 
+/* Tenant= of exactly this path. */
+typedef enum policy_tenant cgroup_rule(void *data, const char *path);
+
 /*
- * Cuts `path` to its tenant: the outermost ancestor for which `is_delegated` returns true (it is called from the outermost one on),
- * otherwise the second level below the root. So making cgroups inside a tenant makes no new tenants. True: one was delegated.
+ * Cuts `path` to its tenant: the outermost ancestor that is delegated or has Tenant=yes (the rule is asked for from the outermost one
+ * on), otherwise the second level below the root. So making cgroups inside a tenant makes no new tenants. True: one was such an
+ * ancestor.
  */
-bool cgroup_cut_to_tenant(char *path, bool (*is_delegated)(void *data, const char *path), void *data);
-
-/* The state of one walk from the root down that finds the border between tenants. */
-struct boundary {
-	const struct cgroups *cgroups;
-	bool lifted; /* an outer cgroup is delegated and has Tenant=no */
-};
-
-/* Whether the cgroup, which has this Tenant= in the policy, is a tenant. To be called for its ancestors first. */
-bool boundary_is(struct boundary *, const char *path, enum policy_tenant said);
+bool cgroup_cut_to_tenant(const struct cgroups *, char *path, cgroup_rule *, void *data);
 
 /*
  * The first read of /proc/PID/NAME, up to size - 1 bytes, with a NUL behind them; the kernel gives all but lists (uid_map) at once. The

@@ -7,19 +7,23 @@
 #include "daemon/limits.h"
 #include "protocol/base/base.h"
 
-/* Some time after the memory was freed, when there may be less to do. */
+/* Much freed memory is returned at once, so that it never becomes more than takes a moment; the rest later. */
+static void memory_trim(struct memory *memory)
+{
+	memory->freed = 0;
+	ev_timer_stop(memory->loop, &memory->w_trim);
+	malloc_trim(TRIM_PAD);
+}
+
 static void on_trim(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	struct memory *memory = container_of(w, struct memory, w_trim);
-
-	memory->freed = 0;
-	malloc_trim(TRIM_PAD);
+	memory_trim(container_of(w, struct memory, w_trim));
 }
 
 void memory_init(struct memory *memory, struct ev_loop *loop)
 {
 	memory->loop = loop;
-	ev_timer_init(&memory->w_trim, on_trim, TRIM_INTERVAL, 0.);
+	ev_timer_init(&memory->w_trim, on_trim, 0., TRIM_INTERVAL);
 }
 
 void memory_deinit(struct memory *memory)
@@ -27,11 +31,16 @@ void memory_deinit(struct memory *memory)
 	ev_timer_stop(memory->loop, &memory->w_trim);
 }
 
+void memory_taken(struct memory *memory, size_t bytes)
+{
+	memory->freed -= MIN(memory->freed, bytes);
+}
+
 void memory_freed(struct memory *memory, size_t bytes)
 {
 	memory->freed += bytes;
-	if (memory->freed < TRIM_BYTES || ev_is_active(&memory->w_trim))
-		return;
-	ev_timer_set(&memory->w_trim, TRIM_INTERVAL, 0.);
-	ev_timer_start(memory->loop, &memory->w_trim);
+	if (memory->freed >= TRIM_BYTES)
+		memory_trim(memory);
+	else if (memory->freed >= TRIM_LEAST && !ev_is_active(&memory->w_trim))
+		ev_timer_again(memory->loop, &memory->w_trim);
 }

@@ -141,7 +141,7 @@ int admission_charge(struct tenant *tenant, enum resource resource, struct quota
 	struct quota_refusal refusal;
 	int r = quota_charge(level_own_quota(tenant->level, resource), thing, &reserves, ret, &refusal);
 
-	return admission_answer(tenant, resource, thing, &refusal, r, why);
+	return r == 0 ? 0 : admission_answer(tenant, resource, thing, &refusal, r, why);
 }
 
 void admission_charge_again(struct tenant *tenant, enum resource resource, struct quota_event *thing,

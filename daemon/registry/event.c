@@ -101,6 +101,7 @@ static int event_new(struct registry *registry, const struct description *descri
 		free(event);
 		return -ENOMEM;
 	}
+	memory_taken(&registry->memory, sizeof(*event));
 	quota_event_init(&event->account, &registry->machine);
 	registry->last_event = event->number;
 	registry->n_events++;

@@ -36,7 +36,7 @@ bool id_table_reserve(struct id_table *table, uint32_t n)
 
 bool id_table_add(struct id_table *table, void *thing)
 {
-	if (!id_table_reserve(table, 1))
+	if (table->n >= table->n_slots / 4 * 3 && !id_table_reserve(table, 1))
 		return false;
 	id_table_put(table, thing);
 	table->n++;

@@ -22,40 +22,50 @@ static void lease_enter(struct share *share, const struct reference *reference, 
 		    reference->stream->number, reference->index, begins);
 }
 
+/* It is in the table of leases. */
+static void lease_begin(struct holder *holder, struct share *share, struct reference *reference)
+{
+	/* The first lease is charged with the reference. */
+	if (reference->leases++ > 0)
+		quota_hold(&holder->tenant->level->own_leases);
+	else
+		reference->stream->live++;
+	share->leases++;
+	grant_lease_begins(reference->grant);
+	holder->registry->leases++;
+	lease_enter(share, reference, true);
+}
+
 struct reference *lease_get(struct holder *holder, struct reference *reference)
 {
 	struct reference *leased = lease_by_bit(holder, (uint32_t)reference->bit);
+	struct share *share;
 
 	if (leased)
 		return leased;
-	return leases_get(holder, &reference, 1) ? reference : NULL;
+	share = share_get(holder, reference->stream);
+	if (!share || !id_table_add(&holder->leases, reference))
+		return NULL;
+	lease_begin(holder, share, reference);
+	return reference;
 }
 
 bool leases_get(struct holder *holder, struct reference *const *references, size_t n)
 {
 	struct share *share = NULL;
 
+	/* Room for all at once. */
 	if (!id_table_reserve(&holder->leases, (uint32_t)n))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		struct reference *reference = references[i];
-
-		if (lease_by_bit(holder, (uint32_t)reference->bit))
+		if (lease_by_bit(holder, (uint32_t)references[i]->bit))
 			continue;
-		if (!share || share->stream != reference->stream)
-			share = share_get(holder, reference->stream);
+		if (!share || share->stream != references[i]->stream)
+			share = share_get(holder, references[i]->stream);
 		if (!share)
 			return false;
-		id_table_add(&holder->leases, reference);
-		/* The first lease is charged with the reference. */
-		if (reference->leases++ > 0)
-			quota_hold(&holder->tenant->level->own_leases);
-		else
-			reference->stream->live++;
-		share->leases++;
-		grant_lease_begins(reference->grant);
-		holder->registry->leases++;
-		lease_enter(share, reference, true);
+		id_table_add(&holder->leases, references[i]);
+		lease_begin(holder, share, references[i]);
 	}
 	return true;
 }

@@ -338,16 +338,15 @@ static void stream_begin_end(struct stream *stream)
 	TAILQ_INSERT_TAIL(&registry->ending, stream, idle);
 }
 
-void stream_free(struct stream *stream)
+/* Releases so many events; the last of them ends the stream. */
+static void stream_release(struct stream *stream, unsigned most)
 {
 	struct registry *registry = stream->registry;
 	struct tenant *tenant = stream->tenant;
 	struct reference *reference;
 	uint32_t at = 0;
 
-	if (!stream->ends)
-		stream_begin_end(stream);
-	for (unsigned i = 0; i < RELEASES_MAX && (reference = id_table_next(&stream->references, &at)); i++)
+	for (; most > 0 && (reference = id_table_next(&stream->references, &at)); most--)
 		reference_free(reference);
 	if (stream->references.n > 0)
 		return;
@@ -361,10 +360,18 @@ void stream_free(struct stream *stream)
 	tenant_release(tenant);
 }
 
+/* The kernel's answers may end many streams in one turn of the loop. */
+void stream_free(struct stream *stream)
+{
+	if (!stream->ends)
+		stream_begin_end(stream);
+	stream_release(stream, RELEASES_MAX / 4);
+}
+
 void streams_end(struct registry *registry)
 {
 	if (!TAILQ_EMPTY(&registry->ending))
-		stream_free(TAILQ_FIRST(&registry->ending));
+		stream_release(TAILQ_FIRST(&registry->ending), RELEASES_MAX);
 }
 
 /* Our copy must not keep the file open. The keeper closes its own copy at the first poll. */

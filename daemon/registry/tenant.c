@@ -22,16 +22,9 @@ static void tenant_enter(struct tenant *tenant)
 			  tenant->path);
 }
 
-struct search {
-	const struct registry *registry;
-	struct boundary boundary;
-};
-
-static bool tenant_is_boundary(void *data, const char *path)
+static enum policy_tenant tenant_rule(void *registry, const char *path)
 {
-	struct search *search = data;
-
-	return boundary_is(&search->boundary, path, rules_border(search->registry, path));
+	return rules_border(registry, path);
 }
 
 static struct tenant *tenant_free(struct tenant *tenant)
@@ -152,13 +145,12 @@ int tenant_restore(struct registry *registry, uint32_t number, const char *path,
 
 int tenant_of_cgroup(struct registry *registry, const char *cgroup, struct tenant **ret)
 {
-	struct search search = { registry, { .cgroups = &registry->cgroups } };
 	char path[PATH_MAX];
 	bool is_contained;
 	int r;
 
 	string_copy(path, sizeof(path), cgroup);
-	is_contained = cgroup_cut_to_tenant(path, tenant_is_boundary, &search);
+	is_contained = cgroup_cut_to_tenant(&registry->cgroups, path, tenant_rule, registry);
 	r = tenant_get(registry, path, cgroup_id(&registry->cgroups, path), ret);
 	if (r == 0)
 		tenant_update(*ret, is_contained);

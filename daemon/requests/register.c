@@ -61,6 +61,7 @@ static struct registration *registration_new(struct client *client, const struct
 		.undecided = *strings,
 	};
 	registration->tenant->waiting += registration->bytes;
+	memory_taken(&registration->registry->memory, registration->bytes);
 	if (copied > 0) {
 		memcpy(copy, body.at, copied);
 		registration->request = cursor_make(copy, copied);

@@ -91,8 +91,6 @@ static int embedded_stream_free(struct embedded *embedded, struct kernel_call *c
 static int embedded_register(struct embedded *embedded, struct kernel_call *call, const struct target *target)
 {
 	struct source *source = target->source;
-	char sentence[WIRE_SENTENCE_MAX];
-	struct text why = text_make(sentence, sizeof(sentence));
 	struct description description;
 	struct trace_event *event;
 	struct holding *holding;
@@ -100,7 +98,7 @@ static int embedded_register(struct embedded *embedded, struct kernel_call *call
 
 	if (call->flags & ~embedded->kernel.facts.flags)
 		return KERNEL_E_UNSUPPORTED;
-	if (description_parse(call->text, strlen(call->text), &description, &why) != 0)
+	if (description_parse_canonical(call->text, strlen(call->text), &description) != 0)
 		return KERNEL_E_BAD_DESCRIPTION;
 	r = trace_event_get(embedded, &description, &event);
 	if (r != 0)

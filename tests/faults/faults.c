@@ -57,6 +57,8 @@
 	_(int, dup3, (int from, int to, int flags), (from, to, flags), -1) \
 	_(int, epoll_create, (int size), (size), -1) \
 	_(int, epoll_create1, (int flags), (flags), -1) \
+	_(int, epoll_pwait, (int epoll, struct epoll_event *events, int n, int timeout, const sigset_t *mask), \
+	  (epoll, events, n, timeout, mask), -1) \
 	_(int, epoll_wait, (int epoll, struct epoll_event *events, int n, int timeout), (epoll, events, n, timeout), -1) \
 	_(int, eventfd, (unsigned count, int flags), (count, flags), -1) \
 	_(int, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags), -1) \

@@ -34,6 +34,7 @@ ERRORS = {
     "epoll_create": FILES,
     "epoll_create1": FILES,
     "epoll_ctl": ("ENOMEM", "ENOSPC"),
+    "epoll_pwait": ("EINTR",),
     "epoll_wait": ("EINTR",),
     "eventfd": FILES,
     "fallocate": ("ENOSPC", "ENOMEM", "EINTR"),

@@ -5,12 +5,12 @@
 #include "daemon/identity/cgroup.h"
 #include "tests/fuzz/fuzz.h"
 
-static bool every_third(void *data, const char *path)
+static enum policy_tenant every_third(void *data, const char *path)
 {
 	unsigned *asked = data;
 
 	require(*path == '/');
-	return ++*asked % 3 == 0;
+	return ++*asked % 3 == 0 ? POLICY_TENANT_YES : POLICY_TENANT_UNSET;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			continue;
 		require(*path == '/' && memchr(path, 0, sizeof(path)) && !strchr(path, '\n'));
 		string_copy(whole, sizeof(whole), path);
-		cgroup_cut_to_tenant(path, every_third, &asked);
+		cgroup_cut_to_tenant(&(struct cgroups){ 0 }, path, every_third, &asked);
 		require(*path == '/' && strncmp(whole, path, strlen(path)) == 0);
 	}
 	return 0;

@@ -23,5 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(description.name_length > 0 && description.name_length <= DESCRIPTION_NAME_MAX);
 	require(description_parse(description.canonical, strlen(description.canonical), &again, &why) == 0);
 	require(streq(description.canonical, again.canonical));
+	require(description.length == strlen(description.canonical));
+	require(description_parse_canonical(description.canonical, description.length, &again) == 0);
+	require(again.n_fields == description.n_fields && again.size == description.size);
 	return 0;
 }

@@ -101,7 +101,7 @@ void pair_end_daemon(struct pair *pair, int signal)
 	int status;
 
 	if (signal != SIGTERM)
-		usleep((useconds_t)(4 * DEPOSIT_INTERVAL * 1e6));
+		usleep((useconds_t)(4 * DEFER_INTERVAL * 1e6));
 	status = end(&pair->daemon, signal);
 
 	if (signal != SIGTERM || status == 0)

@@ -10,7 +10,7 @@
 #include "daemon/registry/tenant.h"
 #include "tests/unit/world.h"
 
-enum { GUARDED_FDS = 512, PAGES = 16, STREAMS = 128, SLOTS = 2048, DEPOSITS = 128, TEXT_MAX = 32 };
+enum { GUARDED_FDS = 512, PAGES = 16, STREAMS = 128, SLOTS = 2048, DEPOSITS = 1024, TEXT_MAX = 32 };
 
 struct fake_stream {
 	bool there;

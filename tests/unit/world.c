@@ -229,9 +229,6 @@ struct end end_of_user(struct world *world, pid_t pid, uid_t uid)
 	ck_assert_int_eq(tenant_of_peer(&world->daemon->registry, &peer, &tenant), 0);
 	end = end_connected_as(world, SOCKET_CLIENTS, &peer, tenant);
 	end.client->holder.real_uid = getuid();
-	/* As if the client were DEPOSIT_INTERVAL old. */
-	if (!world->clients_stay_young)
-		ev_invoke(world->daemon->loop, &world->daemon->connections.w_young, EV_TIMER);
 	return end;
 }
 
@@ -467,7 +464,21 @@ struct end end_welcomed(struct world *world, pid_t pid)
 
 	say_hello(&end);
 	expect_welcome(&end);
+	/* As if that were DEFER_INTERVAL ago. */
+	if (!world->clients_stay_young)
+		grow_up(world);
 	return end;
+}
+
+void stay_young(struct world *world)
+{
+	world->clients_stay_young = true;
+	world->daemon->connections.w_deferred.repeat = 3600.;
+}
+
+void grow_up(struct world *world)
+{
+	ev_invoke(world->daemon->loop, &world->daemon->connections.w_deferred, EV_TIMER);
 }
 
 struct ends ends_welcomed(struct world *world, unsigned n)

@@ -81,7 +81,7 @@ struct world {
 	uint32_t capacity;
 	uint32_t max_events;
 	struct daemon *daemon;
-	bool clients_stay_young; /* their connections are not deposited */
+	bool clients_stay_young;
 };
 
 struct world *world_new(uint32_t capacity, uint32_t max_events);
@@ -146,8 +146,11 @@ struct end {
 /* Two with the same pid are of one tenant. */
 struct end end_new(struct world *, pid_t);
 struct end end_of_user(struct world *, pid_t, uid_t);
-/* One that was welcomed while the kernel did not hold. */
+/* One that was welcomed while the kernel did not hold, and whose connection is deposited. */
 struct end end_welcomed(struct world *, pid_t);
+/* From now on connections are deposited by grow_up() alone: as if DEFER_INTERVAL had passed. */
+void stay_young(struct world *);
+void grow_up(struct world *);
 void end_deinit(struct end *);
 void end_hang_up(struct end *);
 /* Disconnects it as the daemon does. */

@@ -22,27 +22,28 @@ static const struct option_row policy_options[] = {
 };
 
 struct search {
-	struct boundary boundary;
+	const struct cgroups *cgroups;
 	const struct policy *policy;
 	struct tenancy *tenancy;
+	bool lifted; /* inside a delegated cgroup with Tenant=no, where delegation does not count */
 };
 
-static bool is_boundary(void *data, const char *path)
+static enum policy_tenant rule_of(void *data, const char *path)
 {
 	struct search *search = data;
-	struct boundary *boundary = &search->boundary;
 	enum policy_tenant tenant = policy_tenant(search->policy, path);
 
-	if (!boundary->lifted && tenant == POLICY_TENANT_UNSET)
-		search->tenancy->sure &= cgroup_id(boundary->cgroups, path) != 0;
-	return boundary_is(boundary, path, tenant);
+	if (!search->lifted && tenant == POLICY_TENANT_UNSET)
+		search->tenancy->sure &= cgroup_id(search->cgroups, path) != 0;
+	search->lifted |= tenant == POLICY_TENANT_NO && cgroup_is_delegated(search->cgroups, path);
+	return tenant;
 }
 
 /* As the daemon does it; but the cgroup may be on another machine, or not be there yet. */
 int policy_find_tenant(struct policy_question *question, const char *typed, struct tenancy *ret)
 {
 	struct cgroups cgroups = { 0 };
-	struct search search = { { .cgroups = &cgroups }, NULL, ret };
+	struct search search = { .cgroups = &cgroups, .tenancy = ret };
 	size_t length = strlen(typed);
 	struct policy_rules rules;
 	int r;
@@ -63,7 +64,7 @@ int policy_find_tenant(struct policy_question *question, const char *typed, stru
 	string_copy(ret->path, sizeof(ret->path), ret->cgroup);
 	if (!question->root)
 		cgroups_find(NULL, &cgroups);
-	cgroup_cut_to_tenant(ret->path, is_boundary, &search);
+	cgroup_cut_to_tenant(&cgroups, ret->path, rule_of, &search);
 	if (policy_tenant(question->policy, ret->path) == POLICY_TENANT_YES) {
 		policy_lookup(question->policy, ret->path, &rules);
 		ret->by = "policy";

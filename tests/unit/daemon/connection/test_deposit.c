@@ -7,17 +7,6 @@
 #include "daemon/daemon.h"
 #include "tests/unit/fake_kernel.h"
 
-static void stay_young(struct world *world)
-{
-	world->clients_stay_young = true;
-	world->daemon->connections.w_young.repeat = 3600.;
-}
-
-static void grow_up(struct world *world)
-{
-	ev_invoke(world->daemon->loop, &world->daemon->connections.w_young, EV_TIMER);
-}
-
 TEST(young_connection_is_kept_at_a_clean_end)
 {
 	KEPT(world);
@@ -51,7 +40,7 @@ TEST(client_is_deposited_once_its_request_is_answered)
 	expect_granted(&end);
 	grow_up(world);
 	ck_assert_uint_eq(count_deposits(), 2);
-	ck_assert(!ev_is_active(&world->daemon->connections.w_young));
+	ck_assert(!ev_is_active(&world->daemon->connections.w_deferred));
 	world_restart(world);
 	ck_assert_uint_eq(query(&end).leases, 1);
 }
@@ -75,7 +64,7 @@ TEST(young_client_with_a_pending_request_is_disconnected)
 /* One of them waits for the kernel, and is passed over. */
 TEST(many_young_connections_are_deposited_in_parts)
 {
-	enum { MANY = DEPOSITS_MAX + 2 };
+	enum { MANY = DEFERRED_MAX + 2 };
 	static struct end ends[MANY];
 	KEPT(world);
 
@@ -86,8 +75,8 @@ TEST(many_young_connections_are_deposited_in_parts)
 	REGISTER(&ends[0], "hello u32 x");
 	expect_silence(&ends[0]);
 	grow_up(world);
-	ck_assert_uint_eq(world->daemon->registry.copies, DEPOSITS_MAX);
-	ck_assert(ev_is_active(&world->daemon->connections.w_young));
+	ck_assert_uint_eq(world->daemon->registry.copies, DEFERRED_MAX - 1);
+	ck_assert(ev_is_active(&world->daemon->connections.w_deferred));
 	grow_up(world);
 	ck_assert_uint_eq(world->daemon->registry.copies, MANY - 1);
 	hold_no_more();
@@ -95,7 +84,7 @@ TEST(many_young_connections_are_deposited_in_parts)
 	grow_up(world);
 	turn(world);
 	ck_assert_uint_eq(count_deposits(), 1 + MANY);
-	ck_assert(!ev_is_active(&world->daemon->connections.w_young));
+	ck_assert(!ev_is_active(&world->daemon->connections.w_deferred));
 	for (unsigned i = 0; i < MANY; i++)
 		end_deinit(&ends[i]);
 }
@@ -114,6 +103,6 @@ TEST(connection_that_ends_young_is_never_deposited)
 	ck_assert_uint_eq(world->daemon->registry.n_holders, 0);
 	ck_assert_uint_eq(world->daemon->registry.copies, 0);
 	grow_up(world);
-	ck_assert(!ev_is_active(&world->daemon->connections.w_young));
+	ck_assert(!ev_is_active(&world->daemon->connections.w_deferred));
 	hold_no_more();
 }

@@ -9,37 +9,46 @@
 #include "daemon/daemon.h"
 #include "tests/unit/fake_kernel.h"
 
-static unsigned count_unasked(const struct world *world)
+/* The daemon waits for those that have not read a moment later, and for no others. */
+TEST(clients_that_do_not_read_are_watched)
 {
-	const struct client *client;
-	unsigned n = 0;
+	WORLD(world, 10, 10);
+	WELCOMED(reads, world, 1);
+	END(does_not, world, 2);
 
-	TAILQ_FOREACH(client, &world->daemon->connections.unasked, in_unasked)
-		n++;
-	return n;
+	say_hello(&does_not);
+	turn(world);
+	ck_assert_uint_eq(world->daemon->connections.in_flight, 1);
+	ck_assert(!does_not.client->watched);
+	grow_up(world);
+	ck_assert(does_not.client->watched);
+	ck_assert(!reads.client->watched);
+	ck_assert(TAILQ_EMPTY(&world->daemon->connections.deferred));
+	expect_welcome(&does_not);
+	turn(world);
+	ck_assert_uint_eq(world->daemon->connections.in_flight, 0);
+	ck_assert(!does_not.client->watched);
 }
 
-TEST(few_clients_at_once_are_unasked)
+/* A client that reads late, after its next request and a moment later. */
+TEST(client_stalled_by_unread_files_goes_on)
 {
-	enum { CLIENTS = 3 * UNASKED_MAX };
-	static struct end ends[CLIENTS];
 	WORLD(world, 10, 10);
+	WELCOMED(end, world, 1);
 
-	for (unsigned i = 0; i < CLIENTS; i++) {
-		ends[i] = end_new(world, (pid_t)i + 1);
-		say_hello(&ends[i]);
+	for (unsigned i = 0; i < 2; i++) {
+		REGISTER(&end, i == 0 ? "first u32 x" : "second u32 x");
 		turn(world);
-		ck_assert_uint_le(count_unasked(world), UNASKED_MAX);
+		say_simply(&end, KIND_QUERY);
+		turn(world);
+		if (i == 0)
+			ck_assert_int_eq(end.client->stall, STALL_UNREAD);
+		grow_up(world);
+		expect_granted(&end);
+		turn(world);
+		expect(&end, KIND_ACCOUNT);
 	}
-	ck_assert_uint_eq(world->daemon->connections.in_flight, CLIENTS);
-	for (unsigned i = 0; i < CLIENTS; i++)
-		expect_welcome(&ends[i]);
-	turn(world);
-	inflight_look(&world->daemon->connections);
-	ck_assert_uint_eq(count_unasked(world), 0);
-	ck_assert_uint_eq(world->daemon->connections.in_flight, 0);
-	for (unsigned i = 0; i < CLIENTS; i++)
-		end_deinit(&ends[i]);
+	expect_silence(&end);
 }
 
 /* The fds of clients that have read are not known to be free before the daemon asks. */
@@ -47,8 +56,8 @@ TEST(fds_that_were_read_leave_room_for_others)
 {
 	enum { FEW = 40 };
 	static struct end ends[FEW];
+	struct rlimit limit;
 	WORLD(world, 10, 10);
-	struct tenant *tenant;
 
 	for (unsigned i = 0; i < FEW; i++) {
 		ends[i] = end_new(world, (pid_t)i + 1);
@@ -56,9 +65,10 @@ TEST(fds_that_were_read_leave_room_for_others)
 		expect_welcome(&ends[i]);
 	}
 	ck_assert_uint_eq(world->daemon->connections.in_flight, FEW);
-	world->daemon->connections.fds_limit = FEW;
-	tenant = tenant_of(&ends[0]);
-	ck_assert(inflight_has_room(&world->daemon->connections, tenant));
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = FEW;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert(inflight_has_room(&world->daemon->connections, tenant_of(&ends[0])));
 	ck_assert_uint_eq(world->daemon->connections.in_flight, 0);
 	for (unsigned i = 0; i < FEW; i++)
 		end_deinit(&ends[i]);

@@ -50,19 +50,14 @@ ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
 	return is(below_mount(path), 'd') ? 1 : -1;
 }
 
-static bool is_boundary(void *boundary, const char *path)
+static enum policy_tenant rule_of(void *data _unused_, const char *path)
 {
-	enum policy_tenant said = is(path, '+')	  ? POLICY_TENANT_YES
-				  : is(path, '-') ? POLICY_TENANT_NO
-						  : POLICY_TENANT_UNSET;
-
-	return boundary_is(boundary, path, said);
+	return is(path, '+') ? POLICY_TENANT_YES : is(path, '-') ? POLICY_TENANT_NO : POLICY_TENANT_UNSET;
 }
 
 /* Which level is the tenant, and whether it is a boundary. */
 static size_t find_tenant(const struct cgroups *where, const char *all, bool *ret_boundary)
 {
-	struct boundary boundary = { .cgroups = where };
 	char path[256];
 	struct text to = text_make(path, sizeof(path));
 	size_t depth = 0;
@@ -70,7 +65,7 @@ static size_t find_tenant(const struct cgroups *where, const char *all, bool *re
 	levels = all;
 	for (const char *level = all; *level; level += strcspn(level, " "), level += *level == ' ')
 		text_printf(&to, "/x");
-	*ret_boundary = cgroup_cut_to_tenant(path, is_boundary, &boundary);
+	*ret_boundary = cgroup_cut_to_tenant(where, path, rule_of, NULL);
 	for (const char *at = path; *at; at++)
 		depth += *at == '/';
 	return depth;

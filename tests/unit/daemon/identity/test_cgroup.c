@@ -311,10 +311,12 @@ TEST(cgroup_of_another_owner_is_delegated)
 	ck_assert(!cgroup_is_delegated(&cgroups, "/b"));
 }
 
-static bool count_question(void *data, const char *path _unused_)
+static const struct cgroups nowhere;
+
+static enum policy_tenant count_question(void *data, const char *path _unused_)
 {
 	++*(unsigned *)data;
-	return false;
+	return POLICY_TENANT_UNSET;
 }
 
 TEST(deep_path_has_at_most_twelve_levels_checked)
@@ -324,7 +326,7 @@ TEST(deep_path_has_at_most_twelve_levels_checked)
 
 	for (size_t i = 0; i < 1900; i++)
 		memcpy(path + 2 * i, "/a", 3);
-	cgroup_cut_to_tenant(path, count_question, &questions);
+	cgroup_cut_to_tenant(&nowhere, path, count_question, &questions);
 	ck_assert_str_eq(path, "/a/a");
 	ck_assert_uint_le(questions, 12);
 }
@@ -366,12 +368,12 @@ struct asked {
 	char buffer[256];
 };
 
-static bool is_boundary(void *data, const char *path)
+static enum policy_tenant rule_of(void *data, const char *path)
 {
 	struct asked *asked = data;
 
 	text_printf(&asked->paths, "%s ", path);
-	return asked->boundary && streq(path, asked->boundary);
+	return asked->boundary && streq(path, asked->boundary) ? POLICY_TENANT_YES : POLICY_TENANT_UNSET;
 }
 
 static const char *cut(const char *path, const char *boundary)
@@ -381,7 +383,7 @@ static const char *cut(const char *path, const char *boundary)
 
 	asked.paths = text_make(asked.buffer, sizeof(asked.buffer));
 	string_copy(tenant, sizeof(tenant), path);
-	cgroup_cut_to_tenant(tenant, is_boundary, &asked);
+	cgroup_cut_to_tenant(&nowhere, tenant, rule_of, &asked);
 	return tenant;
 }
 
@@ -415,16 +417,16 @@ TEST(path_is_cut_to_the_boundary_or_second_level)
 		ck_assert_str_eq(cut(cases[i].path, cases[i].boundary), cases[i].tenant);
 }
 
-static bool always(void *data _unused_, const char *path _unused_)
+static enum policy_tenant always(void *data _unused_, const char *path _unused_)
 {
-	return true;
+	return POLICY_TENANT_YES;
 }
 
 TEST(outermost_of_several_boundaries_counts)
 {
 	char path[] = "/a/b/c";
 
-	cgroup_cut_to_tenant(path, always, NULL);
+	cgroup_cut_to_tenant(&nowhere, path, always, NULL);
 	ck_assert_str_eq(path, "/a");
 }
 
@@ -434,6 +436,6 @@ TEST(ancestors_are_checked_once_from_the_outermost)
 	char path[] = "/a/b/c/d";
 
 	asked.paths = text_make(asked.buffer, sizeof(asked.buffer));
-	cgroup_cut_to_tenant(path, is_boundary, &asked);
+	cgroup_cut_to_tenant(&nowhere, path, rule_of, &asked);
 	ck_assert_str_eq(asked.buffer, "/a /a/b /a/b/c /a/b/c/d ");
 }

@@ -174,7 +174,8 @@ TEST(pending_request_is_answered_once)
 	ck_assert_uint_eq(count_fake_slots(), 2);
 }
 
-TEST(pending_hello_is_answered)
+/* It has no page yet, and nothing that could be lost. */
+TEST(client_with_a_pending_hello_is_disconnected)
 {
 	KEPT(world);
 	END(end, world, 1);
@@ -183,28 +184,9 @@ TEST(pending_hello_is_answered)
 	say_hello(&end);
 	expect_silence(&end);
 	world_restart(world);
-	expect_welcome(&end);
-	expect_silence(&end);
-	get(&end, "hello u32 x");
-}
-
-/* The last daemon sent WELCOME, and ended before it took the HELLO out of the socket. */
-TEST(answered_hello_in_the_socket_is_answered_again)
-{
-	KEPT(world);
-	WELCOMED(end, world, 1);
-
-	get(&end, "hello u32 x");
-	world_leave_daemon(world);
-	world->daemon = NULL;
-	say_hello(&end);
-	world_next_daemon(world);
-	expect_welcome(&end);
-	ck_assert_uint_eq(query(&end).leases, 1);
-	/* Only once. */
-	end.may_be_cut = true;
-	say_hello(&end);
-	expect_cut(&end, REFUSAL_HELLO_FIRST);
+	ck_assert(!hear(&end));
+	ck_assert_int_eq(end.heard.size, 0);
+	expect_all_gone(world);
 }
 
 /* The kernel has the event, and the client has left without an answer. */

@@ -58,10 +58,12 @@ TEST(copies_on_their_way_to_the_keeper_are_counted)
 {
 	KEPT(world);
 
-	hold();
+	stay_young(world);
 	{
-		END(end, world, 1);
+		WELCOMED(end, world, 1);
 
+		hold();
+		grow_up(world);
 		ck_assert_uint_eq(world->daemon->registry.copies, 1);
 	}
 	turn(world);

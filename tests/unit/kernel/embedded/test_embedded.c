@@ -33,7 +33,8 @@ TEST(name_is_taken_until_released)
 {
 	EMPTY_BENCH(bench);
 
-	do_register(bench.kernel, 1, "hello   u32 count;u8  kind");
+	ck_assert_int_eq(try_register(bench.kernel, 1, "hello   u32 count;u8  kind").result, KERNEL_E_BAD_DESCRIPTION);
+	do_register(bench.kernel, 1, HELLO);
 	ck_assert_uint_eq(do_register(bench.kernel, 1, HELLO).index, 0);
 	ck_assert_str_eq(find_event(bench.kernel, "hello").description, HELLO);
 	ck_assert_int_eq(try_register(bench.kernel, 1, "hello u32 count").result, KERNEL_E_NAME_TAKEN);

@@ -238,6 +238,25 @@ TEST(description_gets_its_canonical_form)
 		expect(rows[i][0], rows[i][1]);
 }
 
+TEST(canonical_form_is_demanded)
+{
+	static const char *const wrong[] = {
+		"",	    "e u8 a;", " e u8 a", "e  u8 a", "e u8 a;u8 b", "e u8 a ;u8 b", "e:A u8 a",
+		"e\tu8 a",  "e u8 a ", "e u8  a", "e;",	     "e ",	    "e u8 a; ",	    "e __rel_loc char[]  a",
+		"e long a", "9"
+	};
+
+	ck_assert_int_eq(description_parse_canonical("e u8 a; u16 b", 13, &description), 0);
+	ck_assert_str_eq(description.canonical, "e u8 a; u16 b");
+	ck_assert_uint_eq(description.length, 13);
+	expect_field(1, FIELD_UNSIGNED, "u16", "b", 1, 2);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		ck_assert_msg(description_parse_canonical(wrong[i], strlen(wrong[i]), &description) != 0, "\"%s\"",
+			      wrong[i]);
+	ck_assert_int_ne(description_parse_canonical("e\0", 2, &description), 0);
+	ck_assert_int_ne(description_parse_canonical("e u8 a\0", 7, &description), 0);
+}
+
 /* Descriptions, and sentences or their beginnings. */
 TEST(wrong_description_is_refused)
 {
@@ -411,6 +430,51 @@ static void expect_same_fields(const struct description *a, const struct descrip
 	}
 }
 
+/* One space between words, behind each ';' and nowhere else. */
+static bool is_canonical(const char *text)
+{
+	static const char *const wrong[] = { "\t", "  ", " ;", ";;", ":" };
+	const size_t length = strlen(text);
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		if (strstr(text, wrong[i]))
+			return false;
+	for (size_t i = 0; i < length; i++)
+		if (text[i] == ';' && text[i + 1] != ' ')
+			return false;
+	return *text != ' ' && text[length - 1] != ' ';
+}
+
+/* The same words, separated in another way. */
+static size_t space_out(const char *canonical, char ret[WIRE_DESCRIPTION_MAX])
+{
+	static const char *const blanks[] = { " ", "  ", "\t", " \t " }, *const ends[] = { ";", " ;", ";;", "; ;\t;" };
+	struct text text = text_make(ret, WIRE_DESCRIPTION_MAX);
+
+	for (const char *at = canonical; *at; at++)
+		if (*at == ' ' && at[-1] != ';')
+			text_printf(&text, "%s", blanks[random_below(ARRAY_SIZE(blanks))]);
+		else if (*at == ';')
+			text_printf(&text, "%s", ends[random_below(ARRAY_SIZE(ends))]);
+		else if (*at != ' ')
+			text_put(&text, at, 1);
+	return text.cut ? 0 : text.length;
+}
+
+static void expect_same_if_spaced_out(const struct description *expected)
+{
+	static struct description spaced;
+	char text[WIRE_DESCRIPTION_MAX];
+	struct text why = text_make(sentence, sizeof(sentence));
+	const size_t length = space_out(expected->canonical, text);
+
+	if (length == 0)
+		return;
+	if (description_parse(text, length, &spaced, &why) != 0 || !streq(spaced.canonical, expected->canonical))
+		ck_abort_msg("\"%.*s\" gave \"%s\" and \"%s\"", (int)length, text, spaced.canonical, sentence);
+	expect_same_fields(expected, &spaced);
+}
+
 /* Returns whether it was accepted. */
 static bool expect_properties(const char *text, size_t length)
 {
@@ -426,6 +490,9 @@ static bool expect_properties(const char *text, size_t length)
 	if (r != 0 || !streq(description.canonical, again.canonical))
 		ck_abort_msg("\"%s\" gave %d and \"%s\"", description.canonical, r, again.canonical);
 	expect_same_fields(&description, &again);
+	if (!is_canonical(description.canonical))
+		ck_abort_msg("\"%s\" is no canonical form", description.canonical);
+	expect_same_if_spaced_out(&description);
 	return true;
 }
 
