@@ -380,7 +380,7 @@ static inline int read_field(struct parser *parser, const char *at)
 {
 	struct description *to = parser->to;
 	struct field *field = &to->field[to->n_fields];
-	struct word name = { 0 };
+	struct word name = { to->canonical, 0 };
 	int r;
 
 	parser->field = at;
