@@ -52,7 +52,7 @@ struct userev_declaration {
 void userev_load(struct userev_event *first, struct userev_event *end);
 void userev_unload(struct userev_event *first, struct userev_event *end);
 void userev_write_buffer(const struct userev_event *event, unsigned char *buffer, size_t size);
-void userev_write_pieces(const struct userev_event *event, const struct iovec *pieces, int n);
+ssize_t userev_write_pieces(const struct userev_event *event, const struct iovec *pieces, int n);
 
 /* The section in which the linker collects the declared events of this program or shared library. */
 extern struct userev_event __start_userev_events[] __attribute__((__visibility__("hidden")));

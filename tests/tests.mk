@@ -28,7 +28,7 @@ SOAK_TEST := $(B)/tests/test_soak
 # A program for each question. run.py knows which of them need a guest.
 BENCHES := $(call programs,$(wildcard tests/bench/bench_*.c tests/bench/sample_*.c))
 # Ratios of some of them, counted in instructions, are a test.
-SPEED_BENCHES := $(addprefix $(B)/tests/bench_,macro record register shared start)
+SPEED_BENCHES := $(addprefix $(B)/tests/bench_,macro off record register shared start)
 SPEED_TESTS := tests/bench/test_speed.sh
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)

@@ -9,7 +9,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/time.h>
 #include <sys/un.h>
 
 #include "client/library/connection.h"
@@ -43,7 +42,6 @@ int connection_init(struct connection *connection, const char *socket)
 static int connection_connect(const char *path, int64_t deadline, int *ret)
 {
 	const bool blocks = connection_left_ms(deadline) > 0;
-	const int largest_packet = WIRE_PACKET_MAX;
 	_cleanup_(fd_closep) int fd = -1;
 	struct sockaddr_un address;
 	socklen_t length;
@@ -52,26 +50,18 @@ static int connection_connect(const char *path, int64_t deadline, int *ret)
 	r = transport_address(path, &address, &length);
 	if (r < 0)
 		return r;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (blocks ? 0 : SOCK_NONBLOCK), 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* While the daemon's queue is full only a blocking connect() waits for room; poll() does not. */
-	do {
-		const int left = connection_left_ms(deadline);
-		const struct timeval timeout = { .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
-
-		if (blocks && left == 0)
+	/* While the daemon's queue is full poll() would not wait for room, and connect() would not end at the deadline. */
+	while ((r = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : 0) == -EAGAIN && blocks) {
+		if (connection_left_ms(deadline) == 0)
 			return -ETIMEDOUT;
-		if (blocks && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
-			return -errno;
-		r = connect(fd, (const struct sockaddr *)&address, length) < 0 ? -errno : 0;
-	} while (blocks && r == -EINTR);
-	if (r < 0)
-		return blocks && r == -EAGAIN ? -ETIMEDOUT : r;
-	/* Where this is not permitted, smaller packets may still fit. */
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &largest_packet, sizeof(largest_packet));
-	*ret = fd_steal(&fd);
-	return 0;
+		poll(NULL, 0, CONNECTION_QUEUE_FULL_MS);
+	}
+	if (r == 0)
+		*ret = fd_steal(&fd);
+	return r;
 }
 
 /* Of two default sockets that fail, the error is that of the first one that exists. */
@@ -99,7 +89,8 @@ static void connection_follow(const struct connection *connection, int operation
 {
 	struct epoll_event readable = { .events = EPOLLIN };
 
-	epoll_ctl(connection->poll_fd, operation, connection->fd, &readable);
+	if (connection->poll_fd >= 0)
+		epoll_ctl(connection->poll_fd, operation, connection->fd, &readable);
 }
 
 int connection_poll_fd(struct connection *connection)
@@ -171,6 +162,10 @@ int connection_ask(struct connection *connection, struct packet *packet, uint16_
 	if (packet->failed)
 		return -EMSGSIZE;
 	r = transport_send(connection->fd, packet->data, packet->size, NULL, 0, MSG_DONTWAIT);
+	if (r == -EMSGSIZE) {
+		setsockopt(connection->fd, SOL_SOCKET, SO_SNDBUF, &(int){ WIRE_PACKET_MAX }, sizeof(int));
+		r = transport_send(connection->fd, packet->data, packet->size, NULL, 0, MSG_DONTWAIT);
+	}
 	if (r == -EAGAIN)
 		return 0;
 	/* If the daemon has closed the connection, its reason may still be readable. */

@@ -10,7 +10,8 @@
 #include "protocol/wire.h"
 
 enum {
-	CONNECTION_REQUESTS_MAX = 4, /* pending at once: two REGISTER, a RELEASE or a HELLO, a WATCH */
+	CONNECTION_QUEUE_FULL_MS = 2, /* a daemon accepts hundreds of connections in that time */
+	CONNECTION_REQUESTS_MAX = 4,  /* pending at once: two REGISTER, a RELEASE or a HELLO, a WATCH */
 };
 
 /* After this time without a pending answer the connection fails. Tests shorten it. */

@@ -55,19 +55,13 @@ bool file_is(int fd, const struct file_id *id)
 	return now.inode != 0 && now.device == id->device && now.inode == id->inode;
 }
 
-bool file_is_on(int fd, uint32_t magic)
-{
-	struct statfs where;
-
-	return fstatfs(fd, &where) == 0 && (uint32_t)where.f_type == magic;
-}
-
 bool file_is_data_file(int fd)
 {
+	struct statfs where;
 	int type;
 	socklen_t size = sizeof(type);
 
-	if (file_is_on(fd, TRACEFS_MAGIC))
+	if (fstatfs(fd, &where) == 0 && where.f_type == TRACEFS_MAGIC)
 		return true;
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
 	       (type == SOCK_SEQPACKET || type == SOCK_DGRAM) && fcntl(fd, F_GETFL) & O_NONBLOCK;

@@ -4,7 +4,6 @@
 /* The library's file descriptors, and whether they are still the library's. */
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 /* Identifies an open file: a program may close all of its fds, and reuse their numbers. */
@@ -19,5 +18,3 @@ void file_identify(int fd, struct file_id *ret);
 bool file_is(int fd, const struct file_id *);
 /* Whether writing records there can neither block nor raise a signal. */
 bool file_is_data_file(int fd);
-/* Whether the file is on a file system of this type. */
-bool file_is_on(int fd, uint32_t magic);

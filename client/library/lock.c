@@ -48,18 +48,18 @@ struct lock lock_enter(void)
 	return lock;
 }
 
-void lock_leave(struct lock *lock)
-{
-	pthread_mutex_unlock(&mutex);
-	pthread_setcancelstate(lock->cancel_state, NULL);
-	errno = lock->saved_errno;
-}
-
 static void lock_restore(const struct lock *lock)
 {
 	pthread_setcancelstate(lock->cancel_state, NULL);
-	pthread_sigmask(SIG_SETMASK, &lock->signals, NULL);
+	if (lock->signals_are_blocked)
+		pthread_sigmask(SIG_SETMASK, &lock->signals, NULL);
 	errno = lock->saved_errno;
+}
+
+void lock_leave(struct lock *lock)
+{
+	pthread_mutex_unlock(&mutex);
+	lock_restore(lock);
 }
 
 bool lock_try(struct lock *ret)
@@ -67,6 +67,7 @@ bool lock_try(struct lock *ret)
 	sigset_t all_signals;
 
 	ret->saved_errno = errno;
+	ret->signals_are_blocked = true;
 	sigfillset(&all_signals);
 	pthread_sigmask(SIG_SETMASK, &all_signals, &ret->signals);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ret->cancel_state);
@@ -76,12 +77,6 @@ bool lock_try(struct lock *ret)
 	}
 	lock_restore(ret);
 	return false;
-}
-
-void lock_leave_try(const struct lock *lock)
-{
-	pthread_mutex_unlock(&mutex);
-	lock_restore(lock);
 }
 
 static void lock_before_fork(void)

@@ -14,7 +14,8 @@
 struct lock {
 	int saved_errno;
 	int cancel_state;
-	sigset_t signals; /* of lock_try() only */
+	bool signals_are_blocked; /* by lock_try() */
+	sigset_t signals;	  /* before it */
 };
 
 /* Takes the lock until the end of the scope, and preserves errno. */
@@ -22,9 +23,8 @@ struct lock {
 struct lock lock_enter(void);
 void lock_leave(struct lock *);
 
-/* For callers inside a test or a write of an event: does not wait, and blocks signals while the lock is held. */
+/* For callers inside a test or a write of an event: does not wait, and blocks signals until lock_leave(). */
 bool lock_try(struct lock *);
-void lock_leave_try(const struct lock *);
 /* Whether the holder of the lock called a function that reports refusals; false after lock_try(). */
 bool lock_is_explicit(void);
 

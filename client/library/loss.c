@@ -16,17 +16,16 @@ void loss_add(struct userev *userev, _Atomic uint64_t *count)
 
 void loss_report(struct userev *userev)
 {
-	const bool is_kernels = userev->connection.limits.backend == BACKEND_STATUS_PAGE;
 	uint8_t buffer[sizeof(struct wire_header) + sizeof(struct wire_lost)];
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 	struct connection *connection = &userev->connection;
 	struct wire_lost lost;
 	uint64_t queue_full, too_big;
 
-	if (connection->state != CONNECTION_UP || !connection_is_intact(connection))
+	if (connection->state != CONNECTION_UP)
 		return;
 	/* Before the counts are read: from here on a loss marks the files again. */
-	files_mark(&userev->files, is_kernels);
+	files_mark(&userev->files, connection->limits.backend == BACKEND_STATUS_PAGE);
 	queue_full = userev->losses.queue_full;
 	too_big = userev->losses.too_big;
 	lost.queue_full = queue_full - userev->reported.queue_full;
@@ -36,7 +35,8 @@ void loss_report(struct userev *userev)
 	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
 	encode_lost(&packet, &lost);
 	encode_end(&packet);
-	if (transport_send(connection->fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) != 0) {
+	if (!connection_is_intact(connection) ||
+	    transport_send(connection->fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) != 0) {
 		files_mark(&userev->files, true);
 		return;
 	}

@@ -5,7 +5,7 @@
  * or inside a malloc() that emits events itself. So the library must not call malloc().
  *
  * Small blocks are multiples of STEP. They are cut from chunks, and kept in a free list for their size. Large blocks are mapped.
- * A program with a thousand declared events needs one chunk.
+ * A program with a thousand declared events needs one chunk, which is a part of the library.
  */
 
 #include <sys/mman.h>
@@ -13,7 +13,9 @@
 #include "client/library/memory.h"
 #include "protocol/base/base.h"
 
-size_t memory_mapped;
+enum { STEP = 16, LARGEST = 1024, CHUNK = 4096 };
+
+size_t memory_mapped = CHUNK;
 
 /* Each block is an allocation of its own, so that AddressSanitizer checks its bounds. */
 #ifdef __SANITIZE_ADDRESS__
@@ -30,8 +32,6 @@ void memory_free(void *memory)
 
 #else
 
-enum { STEP = 16, LARGEST = 1024, CHUNK = 4096 };
-
 /* Precedes each block, and has its alignment. */
 union header {
 	size_t size;
@@ -40,8 +40,9 @@ union header {
 };
 
 static union header *free_lists[LARGEST / STEP + 1];
-static uint8_t *chunk;
-static size_t chunk_left;
+static _Alignas(union header) uint8_t first_chunk[CHUNK];
+static uint8_t *chunk = first_chunk;
+static size_t chunk_left = CHUNK;
 
 static void *memory_map(size_t size)
 {

@@ -15,19 +15,18 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 
-#include "client/library/file.h"
 #include "client/library/page.h"
 #include "protocol/wire.h"
 
 static bool page_cannot_shrink(int fd, const struct stat *status, int socket)
 {
-	const int seals = fcntl(fd, F_GET_SEALS);
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t size = sizeof(peer);
-	struct statvfs mount;
+	const int seals = fcntl(fd, F_GET_SEALS);
 
-	if ((seals >= 0 && seals & F_SEAL_SHRINK) || (fstatvfs(fd, &mount) == 0 && mount.f_flag & ST_RDONLY))
+	if (seals >= 0 && seals & F_SEAL_SHRINK)
 		return true;
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return false;
@@ -36,16 +35,27 @@ static bool page_cannot_shrink(int fd, const struct stat *status, int socket)
 	       ((status->st_uid == 0 || status->st_uid == peer.uid) && !(status->st_mode & (S_IWGRP | S_IWOTH)));
 }
 
+/* The kernel's own page, on tracefs, reports size 0. */
+static bool page_is_acceptable(int fd, int socket)
+{
+	struct statfs where;
+	struct stat status;
+
+	if (fstatfs(fd, &where) < 0)
+		return false;
+	if (where.f_type == TRACEFS_MAGIC)
+		return true;
+	return where.f_type == TMPFS_MAGIC && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+	       status.st_size >= WIRE_PAGE_BYTES &&
+	       (where.f_flags & ST_RDONLY || page_cannot_shrink(fd, &status, socket));
+}
+
 /* Other threads may be reading the old page, so its address must stay mapped: map the new page elsewhere, then move it there. */
 int page_map(int fd, int socket, uint8_t **page)
 {
-	struct stat status;
 	void *mapped;
 
-	/* The kernel's own page, on tracefs, reports size 0. */
-	if (!file_is_on(fd, TRACEFS_MAGIC) &&
-	    (!file_is_on(fd, TMPFS_MAGIC) || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-	     status.st_size < WIRE_PAGE_BYTES || !page_cannot_shrink(fd, &status, socket)))
+	if (!page_is_acceptable(fd, socket))
 		return -EPROTO;
 	mapped = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	if (mapped == MAP_FAILED)

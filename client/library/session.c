@@ -32,7 +32,6 @@
 enum {
 	PAUSE_MIN_MS = 100,
 	PACKETS_AT_ONCE = 32, /* in one call, so that other threads get the lock; the fd stays readable */
-	QUEUE_FULL_MS = 2,    /* a daemon accepts hundreds of connections in that time */
 	LOOK_SOON_MS = 1,     /* answers are pending */
 	LOOK_LATER_MS = 100,  /* nothing to do: the failed write had another reason */
 };
@@ -290,7 +289,7 @@ int session_connect(struct userev *userev, int64_t deadline)
 	if (r == -EAGAIN) {
 		/* The daemon's queue is full: not a failure, since the next attempt may succeed. */
 		userev->error = -EAGAIN;
-		userev->not_before = clock_ms() + QUEUE_FULL_MS;
+		userev->not_before = clock_ms() + CONNECTION_QUEUE_FULL_MS;
 		return r;
 	}
 	if (r == 0) {
@@ -364,5 +363,5 @@ void session_look(struct userev *userev)
 	else if (r != 0)
 		pause = MAX((uint32_t)connection_left_ms(userev->not_before), (uint32_t)LOOK_SOON_MS);
 	atomic_store_explicit(&userev->look_at, now + pause, memory_order_relaxed);
-	lock_leave_try(&lock);
+	lock_leave(&lock);
 }

@@ -91,44 +91,35 @@ static __attribute__((__cold__, __noinline__)) ssize_t write_end(struct stream *
 	return result;
 }
 
-/* Of the pieces together; SIZE_MAX: more than `max`. */
-static size_t write_size(const struct iovec *pieces, int n, size_t max)
-{
-	size_t size = 0;
-
-	for (int i = 0; i < n; i++) {
-		if (pieces[i].iov_len > max - size)
-			return SIZE_MAX;
-		size += pieces[i].iov_len;
-	}
-	return size;
-}
-
 /* Any record. The first piece begins with room for the index. */
-static __attribute__((__noinline__)) ssize_t write_pieces(const struct userev_event *event, const struct iovec *pieces,
-							  int n)
+_public_ ssize_t userev_write_pieces(const struct userev_event *event, const struct iovec *pieces, int n)
 {
 	const union userev_place place = place_of(event);
 	struct stream *stream = stream_at(place);
 	const int saved_errno = errno;
 	ssize_t result = -1;
-	size_t size;
+	size_t size = 0, max;
+	bool fits = true;
 
 	if (!place_is_granted(place))
 		return 0;
 	memcpy(pieces[0].iov_base, &place.part.index, sizeof(place.part.index));
-	size = write_size(pieces, n, sizeof(place.part.index) + stream->files->payload_max);
-	if (size == SIZE_MAX)
-		errno = EMSGSIZE;
-	else
+	max = sizeof(place.part.index) + stream->files->payload_max;
+	for (int i = 0; i < n && fits; i++) {
+		fits = pieces[i].iov_len <= max - size;
+		size += pieces[i].iov_len;
+	}
+	if (fits)
 		result = writev(stream->fd, pieces, n);
+	else
+		errno = EMSGSIZE;
 	return write_end(stream, pieces[0].iov_base, size, result, saved_errno);
 }
 
 static __attribute__((__cold__, __noinline__)) ssize_t write_piece(const struct userev_event *event, void *record,
 								   size_t size)
 {
-	return write_pieces(event, &(struct iovec){ record, size }, 1);
+	return userev_write_pieces(event, &(struct iovec){ record, size }, 1);
 }
 
 /*
@@ -158,11 +149,6 @@ _public_ void userev_write_buffer(const struct userev_event *event, unsigned cha
 	write_buffer(event, buffer, size);
 }
 
-_public_ void userev_write_pieces(const struct userev_event *event, const struct iovec *pieces, int n)
-{
-	write_pieces(event, pieces, n);
-}
-
 _public_ ssize_t userev_writev(const struct userev_event *event, const struct iovec *payload, int n)
 {
 	unsigned char buffer[USEREV_BUFFER_];
@@ -179,7 +165,7 @@ _public_ ssize_t userev_writev(const struct userev_event *event, const struct io
 	if (record.n == 0)
 		return write_buffer(event, buffer, record.at);
 	userev_end_run_(&record);
-	return write_pieces(event, pieces, record.n);
+	return userev_write_pieces(event, pieces, record.n);
 }
 
 _public_ ssize_t userev_write(const struct userev_event *event, const void *payload, size_t size)

@@ -119,7 +119,7 @@ int control_receive(struct control *control, struct message *ret)
 
 int control_next_packet(struct control *control)
 {
-	struct message message;
+	struct message message = { 0 };
 	uint16_t count;
 	int r = control_receive(control, &message);
 
@@ -166,10 +166,10 @@ struct cursor row_rows(struct cursor row, const char *key)
 int control_ask_status(const char *path, int timeout, struct cursor *ret)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
-	struct cursor row;
+	struct cursor row = { 0 };
 	int r = control_open(path, &control);
 
-	if (r < 0)
+	if (!control)
 		return r;
 	control->timeout = timeout;
 	r = control_ask(control, KIND_STATUS);

@@ -172,6 +172,7 @@ static struct client *client_make(struct connections *connections, int fd, enum 
 
 	if (!client)
 		return NULL;
+	memory_taken(&connections->registry->memory, sizeof(*client));
 	client->connections = connections;
 	client->holder.registry = connections->registry;
 	LIST_INIT(&client->holder.shares);
@@ -314,6 +315,7 @@ void client_free(struct client *client)
 	TAILQ_REMOVE(&connections->clients, client, all);
 	if (client->life == LIFE_CLOSING)
 		TAILQ_REMOVE(&connections->leaving, client, leaves);
+	memory_freed(&connections->registry->memory, sizeof(*client));
 	free(client);
 }
 

@@ -177,7 +177,7 @@ static struct event_key event_find_meant(const struct tenant *tenant, const stru
 
 struct event *event_meant(const struct tenant *tenant, const struct description *description, uint16_t *flags)
 {
-	return event_find_meant(tenant, description, (struct event_key){ 0 }, flags).found;
+	return event_find_meant(tenant, description, (struct event_key){ .text = "" }, flags).found;
 }
 
 struct grant *grant_find(const struct tenant *tenant, struct event *event)
@@ -315,6 +315,7 @@ struct grant *grant_unref(struct grant *grant)
 		return NULL;
 	tenant = grant->tenant;
 	event = grant->event;
+	assert(tenant);
 	tenant->n_grants--;
 	tenant->lingering--;
 	ledger_strike(tenant->registry->ledger, &grant->entry);

@@ -2,6 +2,7 @@
 
 #include "daemon/registry/pages.h"
 
+#include <endian.h>
 #include <ev.h>
 #include <sys/mman.h>
 
@@ -16,9 +17,11 @@
  * them.
  */
 
+enum { WORDS = WIRE_PAGE_BYTES / sizeof(uint64_t) };
+
 struct page_view {
-	const uint8_t *now;
-	uint8_t before[WIRE_PAGE_BYTES];
+	const uint64_t *now; /* little-endian */
+	uint64_t before[WORDS];
 };
 
 static struct page_view *page_view_new(int fd)
@@ -52,13 +55,14 @@ static void page_compare(struct tenant *tenant)
 {
 	struct page_view *view = tenant->view;
 
-	for (uint32_t at = 0; at < WIRE_PAGE_BYTES; at++) {
-		uint8_t now = __atomic_load_n(&view->now[at], __ATOMIC_RELAXED), changed = now ^ view->before[at];
+	for (uint32_t at = 0; at < WORDS; at++) {
+		uint64_t now = __atomic_load_n(&view->now[at], __ATOMIC_RELAXED);
+		uint64_t changed = le64toh(now ^ view->before[at]);
 
 		view->before[at] = now;
-		for (uint32_t bit = 0; bit < 8; bit++)
-			if (changed & 1u << bit)
-				pages_bit_changed(tenant->registry, tenant->number, at * 8 + bit);
+		for (; changed != 0; changed &= changed - 1)
+			pages_bit_changed(tenant->registry, tenant->number,
+					  at * 64 + (uint32_t)__builtin_ctzll(changed));
 	}
 }
 

@@ -21,7 +21,7 @@ void precedent_set(struct holder *holder, struct cursor request, struct cursor a
 	uint8_t *bytes;
 
 	free(steal_pointer(tenant->precedent));
-	precedent = malloc(sizeof(*precedent) + n * sizeof(precedent->reference[0]) + request.left + answer.left);
+	precedent = malloc(sizeof(*precedent) + n * sizeof(struct reference *) + request.left + answer.left);
 	if (!precedent)
 		return;
 	bytes = (uint8_t *)&precedent->reference[n];
@@ -33,7 +33,7 @@ void precedent_set(struct holder *holder, struct cursor request, struct cursor a
 		.answer = copy_bytes(bytes + request.left, answer),
 		.n = n,
 	};
-	memcpy(precedent->reference, references, n * sizeof(precedent->reference[0]));
+	memcpy(precedent->reference, references, n * sizeof(struct reference *));
 	tenant->precedent = precedent;
 }
 

@@ -190,18 +190,6 @@ static int enabler_send(const struct enabler_process *process, enum enabler_kind
 	return transport_send(process->fd, packet.data, packet.size, fds, kind == ENABLER_REGISTER ? 2 : 1, 0);
 }
 
-static int enabler_receive(const struct enabler_process *process, struct enabler_answer *answers, size_t n, int flags)
-{
-	ssize_t size;
-
-	do
-		size = recv(process->fd, answers, n * sizeof(*answers), flags);
-	while (size < 0 && errno == EINTR);
-	if (size == (ssize_t)(n * sizeof(*answers)))
-		return 0;
-	return size < 0 ? -errno : -EPIPE;
-}
-
 static void remove_asked(struct enabler_process *process, struct placement *placement)
 {
 	TAILQ_REMOVE(&process->asked, placement, entry);
@@ -213,7 +201,7 @@ static int enabler_take_answer(struct user_events *user_events, struct enabler_p
 {
 	struct placement *placement = TAILQ_FIRST(&process->asked);
 	struct enabler_answer answers[ENABLER_BATCH_MAX];
-	int r = enabler_receive(process, answers, placement->n, flags);
+	int r = answer_receive(process->fd, answers, placement->n * sizeof(answers[0]), flags);
 
 	if (r < 0)
 		return r;
@@ -257,7 +245,7 @@ static int enabler_ask(struct user_events *user_events, struct enabler_process *
 	if (r == 0)
 		r = enabler_send(process, kind, holdings, n, file);
 	if (r == 0)
-		r = enabler_receive(process, answers, n, 0);
+		r = answer_receive(process->fd, answers, n * sizeof(answers[0]), 0);
 	if (r < 0 && r != -ETOOMANYREFS)
 		enabler_break(process);
 	for (size_t i = 0; i < n && r == 0; i++)

@@ -109,19 +109,27 @@ static int spawner_start(struct spawner *spawner, unsigned timeout)
 	return 0;
 }
 
+int answer_receive(int socket, void *ret, size_t size, int flags)
+{
+	ssize_t n;
+
+	do
+		n = recv(socket, ret, size, flags);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)size)
+		return 0;
+	return n < 0 ? -errno : -EPIPE;
+}
+
 /* A pid, or a negative errno; -EPIPE: the spawner has died. */
 static int spawner_ask(const struct spawner *spawner, int socket)
 {
 	pid_t answer;
-	ssize_t size;
 	int r = spawner->fd < 0 ? -EPIPE : transport_send(spawner->fd, "", 1, &socket, 1, 0);
 
 	if (r < 0)
 		return r;
-	do
-		size = recv(spawner->fd, &answer, sizeof(answer), 0);
-	while (size < 0 && errno == EINTR);
-	return size == (ssize_t)sizeof(answer) ? answer : -EPIPE;
+	return answer_receive(spawner->fd, &answer, sizeof(answer), 0) < 0 ? -EPIPE : answer;
 }
 
 /* A spawner that answers, or was waited for, has no copies of the keeper's fds any more. */

@@ -278,7 +278,7 @@ static int read_struct(struct parser *parser, const char *at, struct field *fiel
 	parser->at = size.at + size.length;
 	if (tag.length > 0 && !is_identifier(tag))
 		return refuse_word(parser, "", tag, "is not the name of a struct; letters, digits and _ make one");
-	if (size.length == 0 || *parser->at == ' ')
+	if (tag.length == 0 || size.length == 0 || *parser->at == ' ')
 		return refuse_field(parser, "", "is not complete; a struct is written as struct NAME field SIZE");
 	*field = (struct field){ .kind = FIELD_STRUCT };
 	field->type_length = (size_t)(tag.at + tag.length - parser->field);

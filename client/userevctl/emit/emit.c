@@ -77,9 +77,10 @@ static int emit_one(struct emission *emission)
 	return EXIT_DONE;
 }
 
-static int emit(struct emission *emission)
+static int register_and_emit(struct emission *emission)
 {
 	struct ctl *ctl = emission->ctl;
+	struct safe_string sentence;
 	int r;
 
 	r = userev_connected(emission->userev);
@@ -89,8 +90,7 @@ static int emit(struct emission *emission)
 		return explain_connection(ctl, r);
 	r = userev_register(emission->userev, &emission->event, ctl->argv[0], 0);
 	if (r < 0) {
-		struct safe_string sentence = safe_string(userev_refusal());
-
+		sentence = safe_string(userev_refusal());
 		ctl_error("the event was refused: %s.", sentence.text[0] ? sentence.text : strerror(-r));
 		return r == -EACCES ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 	}
@@ -100,14 +100,18 @@ static int emit(struct emission *emission)
 	return MAX(r, ctl_finish(ctl));
 }
 
-static int build_and_emit(struct emission *emission)
+static int emit_run(struct ctl *ctl)
 {
-	const struct ctl *ctl = emission->ctl;
+	_cleanup_(freep) struct emission *emission = must(calloc(1, sizeof(*emission)));
 	const char *debug = getenv("USEREV_DEBUG");
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	int r;
 
+	emission->ctl = ctl;
+	options_read(ctl, emission, 1, INT32_MAX);
+	if (emission->from_stdin)
+		ctl_expect_arguments(ctl, 1, 1);
 	r = description_parse(ctl->argv[0], strlen(ctl->argv[0]), &emission->description, &why);
 	if (r == 0 && !emission->from_stdin)
 		r = emission_build(emission, (const char *const *)ctl->argv + 1, (size_t)ctl->argc - 1, &why);
@@ -122,22 +126,9 @@ static int build_and_emit(struct emission *emission)
 		unsetenv("USEREV_DEBUG");
 	setenv("USEREV_WAIT", WAIT_MS, 0);
 	emission->userev = userev_open(ctl->socket, 0);
-	if (!emission->userev)
-		return explain_connection(ctl, -errno);
-	r = emit(emission);
+	r = emission->userev ? register_and_emit(emission) : explain_connection(ctl, -errno);
 	userev_close(emission->userev);
 	return r;
-}
-
-static int emit_run(struct ctl *ctl)
-{
-	_cleanup_(freep) struct emission *emission = must(calloc(1, sizeof(*emission)));
-
-	emission->ctl = ctl;
-	options_read(ctl, emission, 1, INT32_MAX);
-	if (emission->from_stdin)
-		ctl_expect_arguments(ctl, 1, 1);
-	return build_and_emit(emission);
 }
 
 static const struct option_row emit_options[] = {

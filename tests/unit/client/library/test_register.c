@@ -39,6 +39,16 @@ TEST(batches_respect_limits_of_welcome)
 	}
 }
 
+/* As where the system's default is less than a packet. */
+WITH_DAEMON(packet_beyond_the_send_buffer_is_sent)
+{
+	expect_connected();
+	ck_assert_int_eq(setsockopt(userev->connection.fd, SOL_SOCKET, SO_SNDBUF, &(int){ 4096 }, sizeof(int)), 0);
+	ck_assert_int_eq(userev_register_all(userev, many(200, 200), 200), 0);
+	ck_assert_uint_eq(fake_daemon->items, 200);
+	expect_alive(&events[0], "event0");
+}
+
 WITHOUT_DAEMON(ten_thousand_events_can_be_registered)
 {
 	struct userev_registration *registrations = many(EVENTS, 20);

@@ -224,7 +224,7 @@ TEST(refused_registration_is_not_repeated)
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 0);
 }
 
-/* The sibling's event keeps its grant alive: an entry that was not struck would be found with it. */
+/* Grant and stream live on, with another client and with another event: an entry that was not struck would be found with both. */
 TEST(refused_event_of_a_sibling_is_not_repeated)
 {
 	_cleanup_(world_leave) struct world *world = world_kept(false);
@@ -232,13 +232,15 @@ TEST(refused_event_of_a_sibling_is_not_repeated)
 	WELCOMED(refused, world, 1);
 
 	get(&holds, "hello u32 x");
+	get(&refused, "world u32 x");
 	refuse(KERNEL_REGISTER, KERNEL_E_FULL, 0, 1);
 	REGISTER(&refused, "hello u32 x");
 	expect_refused(&refused, REFUSAL_MACHINE_FULL);
 	world_restart(world);
 	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 0);
-	ck_assert_uint_eq(count_fake_slots(), 1);
+	ck_assert_uint_eq(count_fake_slots(), 2);
 	ck_assert_uint_eq(query(&holds).leases, 1);
+	ck_assert_uint_eq(query(&refused).leases, 1);
 }
 
 /* As an older daemon entered them: in the name of a holder that is no client. */

@@ -240,11 +240,23 @@ TEST(description_gets_its_canonical_form)
 
 TEST(canonical_form_is_demanded)
 {
-	static const char *const wrong[] = {
-		"",	    "e u8 a;", " e u8 a", "e  u8 a", "e u8 a;u8 b", "e u8 a ;u8 b", "e:A u8 a",
-		"e\tu8 a",  "e u8 a ", "e u8  a", "e;",	     "e ",	    "e u8 a; ",	    "e __rel_loc char[]  a",
-		"e long a", "9"
-	};
+	static const char *const wrong[] = { "",
+					     "e u8 a;",
+					     " e u8 a",
+					     "e  u8 a",
+					     "e u8 a;u8 b",
+					     "e u8 a ;u8 b",
+					     "e:A u8 a",
+					     "e\tu8 a",
+					     "e u8 a ",
+					     "e u8  a",
+					     "e;",
+					     "e ",
+					     "e u8 a; ",
+					     "e __rel_loc char[]  a",
+					     "e long a",
+					     "e struct  a 8",
+					     "9" };
 
 	ck_assert_int_eq(description_parse_canonical("e u8 a; u16 b", 13, &description), 0);
 	ck_assert_str_eq(description.canonical, "e u8 a; u16 b");
