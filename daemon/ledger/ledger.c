@@ -324,7 +324,8 @@ static void image_sort(struct ledger_image *image)
 {
 	size_t n = image->n;
 
-	qsort(image->entries, n, sizeof(image->entries[0]), entry_sort);
+	if (n > 0)
+		qsort(image->entries, n, sizeof(image->entries[0]), entry_sort);
 	image->n = 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_entry *entry = image->entries[i];
