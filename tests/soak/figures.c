@@ -19,7 +19,7 @@ enum { MANY_ROUNDS = 24 };
 
 /*
  * malloc() keeps up to twice the largest piece that it ever gave: of the keeper's, the memory for the moment in which one daemon replaces
- * another. The ledger is rewritten when a quarter of a MiB of it is obsolete. The kernel has caches, and frees
+ * another. The ledger keeps a free block of 16 KiB for each size of its entries. The kernel has caches, and frees
  * cgroups when it likes. A leak in each round exceeds these bounds soon.
  */
 static const struct {

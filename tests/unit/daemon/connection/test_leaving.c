@@ -10,7 +10,6 @@
 
 enum { LISTS = 4, LIST_EVENTS = 200, ALL = LISTS * LIST_EVENTS, MANY = 40, TURNS_MAX = 100 };
 
-/* The first list is a bundle, and the others are leases of the client's own. */
 static void get_lists(struct end *end)
 {
 	for (unsigned i = 0; i < LISTS; i++) {
@@ -58,7 +57,7 @@ TEST(many_leases_end_in_many_turns)
 	get_lists(&greedy);
 	ck_assert_uint_eq(*leases, ALL);
 	greedy.socket = fd_close(greedy.socket);
-	expect_steps(world, &other, leases, LIST_EVENTS / 2 + RELEASES_MAX);
+	expect_steps(world, &other, leases, RELEASES_MAX);
 	turn(world);
 	ck_assert_uint_eq(world->daemon->registry.n_holders, 1);
 }
