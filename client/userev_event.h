@@ -76,8 +76,8 @@ extern struct userev_event __stop_userev_events[] __attribute__((__visibility__(
 #endif
 
 /*
- * A record under construction. What fits is copied into `buffer` behind the index, since the kernel charges a quarter more for a second
- * piece; the rest is written from where it is. The compiler evaluates all offsets of fields.
+ * A record under construction. Fields that fit are copied into `buffer` behind the index, since the kernel charges a quarter
+ * more for a second piece; the others are written from where they are. The compiler evaluates all offsets of fields.
  */
 #define USEREV_BUFFER_ 256
 

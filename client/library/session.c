@@ -14,7 +14,7 @@
  * block always make an attempt.
  *
  * Without a thread, the library gets to run when the program tests an event without a grant, when writing a record fails, and when
- * a record is written while the page is abandoned: session_look().
+ * a record is written while the page is abandoned or a loss is not reported: session_look().
  */
 
 #include "client/library/session.h"

@@ -18,7 +18,7 @@
 #include "client/library/place.h"
 #include "client/library/session.h"
 
-enum { PIECES_MAX = 31 }; /* half a kilobyte of stack */
+enum { PIECES_MAX = 31 }; /* three quarters of a kilobyte of stack, with the buffer */
 
 _public_ struct userev_losses userev_lost(const struct userev *userev)
 {
