@@ -27,8 +27,8 @@ static uint32_t leave_file(int socket, const char *words, int *ret)
 
 TEST(tenant_keeps_no_more_files_than_its_maximum)
 {
-	unsigned maximum = repetitions(200, 1000), more = repetitions(20, 200);
-	int *files = calloc(maximum, sizeof(int)), none;
+	unsigned maximum = repetitions(200, 1000), more = repetitions(20, 200), kept = 0;
+	int *files = calloc(2 * maximum, sizeof(int)), none;
 	char policy[64], words[64];
 	struct scene scene;
 	uint64_t streams;
@@ -40,14 +40,16 @@ TEST(tenant_keeps_no_more_files_than_its_maximum)
 	scene_prepare(&scene, policy);
 	scene_launch(&scene, NULL);
 	streams = status_number(&scene.fixture, "streams");
-	for (unsigned i = 0; i < maximum; i++)
-		ck_assert_uint_eq(leave_file(fixture_client(&scene.fixture), words, &files[i]), 0);
+	/* A client shares the file of the one before if that hangup has not been handled yet. */
+	while (kept < 2 * maximum && leave_file(fixture_client(&scene.fixture), words, &files[kept]) == 0)
+		kept++;
+	ck_assert_uint_ge(kept, maximum);
 	for (unsigned i = 0; i < more; i++)
 		ck_assert_uint_eq(leave_file(fixture_client(&scene.fixture), words, &none), REFUSAL_QUOTA_EXCEEDED);
 	scene_go_on(&scene);
 	scene_go_on(&scene);
 	ck_assert_uint_le(status_number(&scene.fixture, "streams"), streams + maximum);
-	close_many(files, maximum);
+	close_many(files, kept);
 	/* Then there is room again. */
 	await_status(&scene.fixture, "lingering=0");
 	ck_assert_uint_eq(leave_file(fixture_client(&scene.fixture), words, &files[0]), 0);
