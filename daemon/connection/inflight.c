@@ -128,13 +128,12 @@ static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
 	n = epoll_wait(w->fd, ready, LOOKS_MAX, 0);
 	for (int i = 0; i < n; i++) {
 		struct client *client = ready[i].data.ptr;
+		const bool remains = inflight_remains(client);
 
-		if (client->stall == STALL_RATE && ready[i].events & EPOLLHUP)
+		if (ready[i].events & EPOLLHUP && (remains || client->stall == STALL_RATE))
 			client_close(client);
-		else if (!inflight_remains(client))
+		else if (!remains)
 			client_has_read(client);
-		else if (ready[i].events & EPOLLHUP)
-			client_close(client);
 	}
 }
 

@@ -120,7 +120,7 @@ static bool cgroup_directory(const struct cgroups *cgroups, const char *path, ch
 		return false;
 	if (strlen(cgroups->mount) + strlen(path + root) >= size)
 		return false;
-	strcpy(stpcpy(ret, cgroups->mount), path + root);
+	stpcpy(stpcpy(ret, cgroups->mount), path + root);
 	return true;
 }
 

@@ -166,7 +166,7 @@ int peer_identify_admin(int socket, struct peer *ret)
 int peer_identify(int socket, struct cgroups *cgroups, bool ask_for_root, struct peer *ret)
 {
 	_cleanup_(fd_closep) int pidfd = -1;
-	struct peer peer;
+	struct peer peer = { 0 };
 	char uid_map[UID_MAP_BYTES];
 	ssize_t n;
 	int r;

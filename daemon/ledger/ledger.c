@@ -139,7 +139,7 @@ int ledger_new(struct ledger **ret)
 		return -ENOMEM;
 	ledger->fd = memfd_create("userevd-ledger", MFD_CLOEXEC);
 	r = ledger->fd < 0 ? -errno : ledger_grow(ledger);
-	if (r < 0) {
+	if (!ledger->memory) {
 		ledger_free(ledger);
 		return r;
 	}
@@ -337,7 +337,7 @@ static void image_sort(struct ledger_image *image)
 
 static int image_add(struct ledger_image *image, const struct ledger_entry *entry)
 {
-	void *grown = array_grow(image->entries, image->n, sizeof(image->entries[0]));
+	void *grown = array_grow(image->entries, image->n, sizeof(const struct ledger_entry *));
 
 	if (!grown)
 		return -ENOMEM;

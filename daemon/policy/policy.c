@@ -474,7 +474,7 @@ int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct
 		if (reserve->number > 0 && (!last || reserve->order > last->order))
 			last = reserve;
 	}
-	if (sum <= capacity)
+	if (sum <= capacity || !last)
 		return 0;
 	problems_add(problems, PROBLEM_ERROR, (struct place){ last->origin.file, last->origin.line, "ReserveEvents" },
 		     "ReserveEvents=%" PRIu32 ": the reserves of all sections%s add up to %" PRIu64

@@ -271,13 +271,13 @@ static int read_struct(struct parser *parser, const char *at, struct field *fiel
 	const struct word tag = word_until(at, " ;");
 	struct word name, size;
 
-	at += tag.length;
+	if (tag.length > 0 && !is_identifier(tag))
+		return refuse_word(parser, "", tag, "is not the name of a struct; letters, digits and _ make one");
+	at = tag.at + tag.length;
 	name = word_until(at + (*at == ' '), " ;");
 	at = name.at + name.length;
 	size = word_until(at + (*at == ' '), " ;");
 	parser->at = size.at + size.length;
-	if (tag.length > 0 && !is_identifier(tag))
-		return refuse_word(parser, "", tag, "is not the name of a struct; letters, digits and _ make one");
 	if (tag.length == 0 || size.length == 0 || *parser->at == ' ')
 		return refuse_field(parser, "", "is not complete; a struct is written as struct NAME field SIZE");
 	*field = (struct field){ .kind = FIELD_STRUCT };

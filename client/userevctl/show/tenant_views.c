@@ -108,11 +108,12 @@ static int compare_views(const void *left, const void *right, void *order)
 {
 	const struct tenant_view *a = left, *b = right;
 	uint64_t of_a = 0, of_b = 0;
+	const bool has_a = order && tenant_number(a, order, &of_a), has_b = order && tenant_number(b, order, &of_b);
 	int result = 0;
 
 	if (order && streq(order, "name"))
 		result = strcmp(a->name.text, b->name.text);
-	else if (order && (tenant_number(a, order, &of_a) | tenant_number(b, order, &of_b)))
+	else if (has_a || has_b)
 		result = compare_numbers(of_b, of_a);
 	return result != 0 ? result : compare_identities(a, b);
 }

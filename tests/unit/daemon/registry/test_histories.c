@@ -36,10 +36,10 @@ struct history {
 	int copy[COPIES]; /* of files, in processes without a connection */
 	unsigned granted;
 	unsigned refused;
-	unsigned shared;   /* files that a second client got */
-	unsigned alike;	   /* steps with a precedent */
-	unsigned kept;	   /* steps with a kept stream */
-	unsigned flips;	   /* of the guard */
+	unsigned shared; /* files that a second client got */
+	unsigned alike;	 /* steps with a precedent */
+	unsigned kept;	 /* steps with a kept stream */
+	unsigned flips;	 /* of the guard */
 };
 
 static void actor_leaves(struct history *history, struct actor *actor)
