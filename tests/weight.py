@@ -57,8 +57,9 @@ class Tree:
                     yield name, found["name"], found[0].count("\n") + 1, bool(found["static"])
 
     def is_one_shot(self, name, function):
-        """A static that is named twice: where it is, and where it is called."""
-        code = "\n".join(code_of(name, self.text[name]))
+        """A static that is named twice: where it is, and where it is called. One of a header is called from all files."""
+        where = self.product if name.endswith(".h") else [name]
+        code = "\n".join(line for other in where for line in code_of(other, self.text[other]))
         return len(re.findall(rf"\b{function}\(", code)) == 2 and not re.search(rf"\b{function}\b(?!\()", code)
 
 

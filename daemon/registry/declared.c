@@ -122,16 +122,6 @@ static bool can_persist(const struct declared *declared)
 	return declared->registry->kernel->facts.flags & REGISTER_PERSIST;
 }
 
-static uint16_t declared_flags(const struct declared *declared, const struct section *event)
-{
-	if (!event->values[POLICY_PERSIST].number)
-		return 0;
-	if (can_persist(declared))
-		return REGISTER_PERSIST;
-	log_warning("[%s]: this machine can't make it persist; it ends with the daemon", event->name);
-	return 0;
-}
-
 /* 0, or a negative errno. An event that can't be had is left out. */
 static int declared_add_item(struct declared *declared, const struct section *event)
 {
@@ -141,7 +131,11 @@ static int declared_add_item(struct declared *declared, const struct section *ev
 	struct item *item = &declared->items[declared->n];
 	int r = declared_describe(event, &description, &why);
 
-	*item = (struct item){ .event = event, .flags = declared_flags(declared, event), .asked = true };
+	*item = (struct item){ .event = event, .asked = true };
+	if (event->values[POLICY_PERSIST].number && can_persist(declared))
+		item->flags = REGISTER_PERSIST;
+	else if (event->values[POLICY_PERSIST].number)
+		log_warning("[%s]: this machine can't make it persist; it ends with the daemon", event->name);
 	if (r == 0)
 		r = grant_get(declared->tenant, &description, 0, 0, &item->grant, &why);
 	if (r != 0) {
@@ -350,20 +344,6 @@ int declared_begin(struct registry *registry)
 	return settling_await(registry, &registry->declaring);
 }
 
-static size_t declared_count_streams(const struct tenant *tenant, size_t *ret_references)
-{
-	size_t n = 0;
-
-	*ret_references = 0;
-	for (const struct stream *stream = tenant->registry->streams; stream; stream = stream->by_number.next) {
-		if (stream->tenant != tenant || stream->fd < 0)
-			continue;
-		n++;
-		*ret_references += stream->references.n;
-	}
-	return n;
-}
-
 static void declared_inherit_stream(struct declared *declared, struct stream *stream)
 {
 	const struct reference *reference;
@@ -382,11 +362,16 @@ void declared_inherit(struct registry *registry)
 {
 	struct declared *declared;
 	struct tenant *tenant;
-	size_t n_streams, n;
+	size_t n_streams = 0, n = 0;
 
 	if (tenant_of_policy(registry, &tenant) < 0)
 		return;
-	n_streams = declared_count_streams(tenant, &n);
+	for (const struct stream *stream = registry->streams; stream; stream = stream->by_number.next) {
+		if (stream->tenant != tenant || stream->fd < 0)
+			continue;
+		n_streams++;
+		n += stream->references.n;
+	}
 	declared = n > 0 ? declared_new(registry, tenant, n_streams, n) : NULL;
 	for (struct stream *stream = registry->streams; declared && stream; stream = stream->by_number.next)
 		if (stream->tenant == tenant && stream->fd >= 0)
