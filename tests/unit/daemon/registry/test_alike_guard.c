@@ -47,7 +47,7 @@ TEST(unguarded_file_is_not_shared_with_a_new_guard)
 	ck_assert(!is_same_file(c[0].stream, c[2].stream));
 	ck_assert(!is_same_file(c[1].stream, c[2].stream));
 	get_list(&c[3], &list);
-	/* The old bundle goes without disturbing the new one. */
+	/* The end of a client of the old file does not disturb those of the new one. */
 	end_hang_up(&c[0]);
 	check_books(world->daemon);
 }
@@ -137,7 +137,7 @@ TEST(dying_file_serves_its_clients_alone)
 	get_list(&c[3], &list);
 	other = get_list(&c[0], &list);
 	expect_same_answers(&one, &other, N);
-	/* The old bundle is not found any more. */
+	/* The old file serves no new client. */
 	end_hang_up(&c[0]);
 	check_books(world->daemon);
 	get_list(&c[4], &list);
