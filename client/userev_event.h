@@ -52,7 +52,7 @@ struct userev_declaration {
 void userev_load(struct userev_event *first, struct userev_event *end);
 void userev_unload(struct userev_event *first, struct userev_event *end);
 void userev_write_buffer(const struct userev_event *event, unsigned char *buffer, size_t size);
-ssize_t userev_write_pieces(const struct userev_event *event, const struct iovec *pieces, int n);
+ssize_t userev_write_record(const struct userev_event *event, const struct iovec *pieces, int n);
 
 /* The section in which the linker collects the declared events of this program or shared library. */
 extern struct userev_event __start_userev_events[] __attribute__((__visibility__("hidden")));
@@ -114,7 +114,7 @@ USEREV_INLINE_ void userev_end_record_(struct userev_record_ *record, const stru
 		userev_write_buffer(event, record->buffer, record->at);
 	} else {
 		userev_end_run_(record);
-		userev_write_pieces(event, record->pieces, record->n);
+		userev_write_record(event, record->pieces, record->n);
 	}
 }
 

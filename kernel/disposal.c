@@ -5,9 +5,9 @@
  * each, and it is slow: a TCP socket may linger for as long as its owner likes, a memfd's memory may take seconds to free. The process
  * that closes the socket has to wait. (Before Linux 6.9 a close may even free such garbage of other processes' sockets.)
  *
- * So a thread closes sockets in which packets are unread, and a loop need not wait. The thread could be blocked as well, but a signal ends a lingering
- * close: while it is closing it gets one every millisecond. No pipe leads to the thread, since a client that exhausts our fds must not
- * benefit.
+ * So a thread closes sockets in which packets are unread, before Linux 6.9 all sockets, and a loop need not wait. The thread could be
+ * blocked as well, but a signal ends a lingering close: while it is closing it gets one every millisecond. No pipe leads to the thread,
+ * since a client that exhausts our fds must not benefit.
  *
  * This file can go when no supported machine runs a kernel before Linux 6.16, where sockets refuse fds (SO_PASSRIGHTS): then
  * disposal_close() is fd_close().
@@ -17,7 +17,9 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #include "protocol/transport.h"
@@ -112,6 +114,17 @@ static bool disposal_start(void)
 	return disposal.started;
 }
 
+/* Since Linux 6.9 a worker of the kernel collects garbage. Whether nothing but this socket is freed with it. */
+static bool disposal_frees_nothing_else(int fd)
+{
+	static unsigned major, minor;
+	struct utsname kernel;
+
+	if (major == 0 && (uname(&kernel) < 0 || sscanf(kernel.release, "%u.%u", &major, &minor) != 2))
+		return false;
+	return (major > 6 || (major == 6 && minor >= 9)) && transport_look(fd, CMSG_SPACE(sizeof(struct ucred))) == 0;
+}
+
 int disposal_close(int fd)
 {
 	const int saved = errno;
@@ -121,7 +134,7 @@ int disposal_close(int fd)
 		return fd_close(fd);
 	/* The other end sees this at once, and can send nothing more. */
 	shutdown(fd, SHUT_RDWR);
-	if (transport_look(fd, CMSG_SPACE(sizeof(struct ucred))) == 0) {
+	if (disposal_frees_nothing_else(fd)) {
 		errno = saved;
 		return fd_close(fd);
 	}

@@ -381,6 +381,7 @@ $(filter-out $(B)/tests/sample_%,$(BENCHES)): $(B)/tests/%: $(B)/tests/bench/%.o
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(BENCH_LIBRARIES)
 
 $(B)/tests/bench_quota: $(B)/tests/daemon.a
+$(B)/tests/bench_quota: BENCH_LIBRARIES = -lev
 $(B)/tests/bench_connections: $(B)/tests/bench/rival_dbus.o
 $(B)/tests/bench_off: $(B)/tests/bench/rival_usdt.o
 $(B)/tests/bench_embedded: $(B)/tests/bench/rival_journal.o

@@ -81,6 +81,9 @@ static void session_become_child(void)
 		userev->not_before = 0;
 		userev->reported.queue_full = userev->losses.queue_full;
 		userev->reported.too_big = userev->losses.too_big;
+		/* The parent reports its losses; this process marks the files again with one of its own. */
+		if (userev->files.page)
+			files_mark(&userev->files, userev->connection.limits.backend == BACKEND_STATUS_PAGE);
 		session_close(userev, CONNECTION_INHERITED);
 	}
 }
@@ -335,6 +338,8 @@ static bool session_is_dispensable(struct userev *userev)
 	const struct stream *stream;
 
 	if (userev->connection.state != CONNECTION_INHERITED || userev->events.unanswered || userev->watching ||
+	    userev->losses.queue_full != userev->reported.queue_full ||
+	    userev->losses.too_big != userev->reported.too_big ||
 	    (userev->files.page && page_is_abandoned(userev->files.page)))
 		return false;
 	streams_verify(&userev->files.streams);

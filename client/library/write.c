@@ -92,7 +92,7 @@ static __attribute__((__cold__, __noinline__)) ssize_t write_end(struct stream *
 }
 
 /* Any record. The first piece begins with room for the index. */
-_public_ ssize_t userev_write_pieces(const struct userev_event *event, const struct iovec *pieces, int n)
+_public_ ssize_t userev_write_record(const struct userev_event *event, const struct iovec *pieces, int n)
 {
 	const union userev_place place = place_of(event);
 	struct stream *stream = stream_at(place);
@@ -119,7 +119,7 @@ _public_ ssize_t userev_write_pieces(const struct userev_event *event, const str
 static __attribute__((__cold__, __noinline__)) ssize_t write_piece(const struct userev_event *event, void *record,
 								   size_t size)
 {
-	return userev_write_pieces(event, &(struct iovec){ record, size }, 1);
+	return userev_write_record(event, &(struct iovec){ record, size }, 1);
 }
 
 /*
@@ -165,7 +165,7 @@ _public_ ssize_t userev_writev(const struct userev_event *event, const struct io
 	if (record.n == 0)
 		return write_buffer(event, buffer, record.at);
 	userev_end_run_(&record);
-	return userev_write_pieces(event, pieces, record.n);
+	return userev_write_record(event, pieces, record.n);
 }
 
 _public_ ssize_t userev_write(const struct userev_event *event, const void *payload, size_t size)

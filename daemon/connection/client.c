@@ -377,6 +377,7 @@ static void client_end(struct client *client)
 	shutdown(client->fd, SHUT_RDWR);
 	client_release(client, UINT_MAX);
 	holder_enter(&client->holder);
+	deposit_connection(client);
 	client->life = LIFE_ENDED;
 	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
 }

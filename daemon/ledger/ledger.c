@@ -21,6 +21,7 @@
 enum {
 	UNIT = sizeof(uint64_t), /* of places: a slot begins at a multiple of it */
 	MARKS_MIN = 4,		 /* words */
+	MARKS_MAX = 512,	 /* words */
 };
 
 static const char magic[8] = "userevdL";
@@ -256,16 +257,12 @@ void ledger_become(struct ledger *ledger, uint32_t place, uint16_t kind, uint64_
 /* Room for bits: four words at first, then twice as many. */
 static void marks_grow(struct ledger *ledger, uint32_t *place, struct ledger_entry entry, uint32_t word)
 {
-	static uint64_t words[LEDGER_DATA_MAX / sizeof(uint64_t)];
+	static uint64_t words[MARKS_MAX];
 	const struct ledger_entry *before = *place != 0 ? entry_at(ledger, *place) : &entry;
 	size_t n = MARKS_MIN;
 
 	while (n <= word)
 		n *= 2;
-	if (n > ARRAY_SIZE(words)) {
-		ledger->failed = -EFBIG;
-		return;
-	}
 	memset(words, 0, n * sizeof(words[0]));
 	if (before != &entry)
 		memcpy(words, before + 1, before->data_size);
@@ -278,7 +275,8 @@ void ledger_mark(struct ledger *ledger, uint32_t *place, uint16_t kind, uint64_t
 	const uint32_t word = bit / 64;
 	uint64_t *words;
 
-	if (!ledger || ledger->failed < 0)
+	/* Only a program that registers thousands of events on its file itself gets a lease there. It is lost in a restart. */
+	if (!ledger || ledger->failed < 0 || word >= MARKS_MAX)
 		return;
 	if (*place == 0 || word >= entry_at(ledger, *place)->data_size / sizeof(uint64_t))
 		marks_grow(ledger, place, (struct ledger_entry){ .kind = kind, .a = a, .b = b }, word);

@@ -257,6 +257,8 @@ static bool item_ask_as_one_of_many(struct registration *registration, struct it
 	item->grant = grant_unref(item->grant);
 	item->flags |= REGISTER_MULTI_FORMAT;
 	r = grant_get(client->holder.tenant, &description, item->flags, 0, &item->grant, &why);
+	/* For the log: the request is gone. */
+	registration->asked = (struct string_item){ .text = description.canonical, .length = description.length };
 	if (r == 0)
 		item_ask_again(registration, item);
 	else

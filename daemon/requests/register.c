@@ -56,6 +56,7 @@ static struct registration *registration_new(struct client *client, const struct
 		.registry = client->holder.registry,
 		.tenant = client->holder.tenant,
 		.serial = message->serial,
+		.generation = client->holder.registry->generation,
 		.bytes = sizeof(*registration) + (strings->count + 1) * ITEM_BYTES + body.left,
 		.request = body,
 		.undecided = *strings,

@@ -90,8 +90,9 @@ static void set_precedent(const struct registration *registration, struct client
 {
 	static struct reference *references[WIRE_BATCH_MAX];
 
-	/* Without a stream the kernel was not asked. */
-	if (registration->stream || registration->n_items < PRECEDENT_EVENTS_MIN)
+	/* Without a stream the kernel was not asked. After a reload the policy in force may refuse what the last one granted. */
+	if (registration->stream || registration->n_items < PRECEDENT_EVENTS_MIN ||
+	    registration->generation != registration->registry->generation)
 		return;
 	for (size_t i = 0; i < registration->n_items; i++) {
 		const struct item *item = &registration->items[i];

@@ -27,6 +27,7 @@ struct registration {
 	uint32_t next;		  /* the number of a stream that serves the client; 0: none does */
 	bool has_self_registered; /* a program has registered on the stream by itself */
 	uint32_t serial;
+	unsigned generation;	  /* of the policy when the first item was decided */
 	size_t bytes;		  /* of the tenant's that wait */
 	struct cursor request;	  /* its body: a copy, or valid until the handler returns */
 	struct strings undecided; /* the rest of it */

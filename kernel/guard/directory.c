@@ -95,7 +95,11 @@ int guard_directory_open(const char *path, bool make, int *ret, struct text *why
 	do
 		r = directory_open(path, make, ret, why);
 	while (r == -ESTALE);
-	return r == 0 && *ret >= 0 && fchdir(*ret) < 0 ? -errno : r;
+	if (r == 0 && *ret >= 0 && fchdir(*ret) < 0) {
+		r = -errno;
+		directory_explain(path, r, why);
+	}
+	return r;
 }
 
 int guard_directory_visit(int (*visit)(const char *name, void *data), void *data)

@@ -132,23 +132,32 @@ static int spawner_ask(const struct spawner *spawner, int socket)
 	return answer_receive(spawner->fd, &answer, sizeof(answer), 0) < 0 ? -EPIPE : answer;
 }
 
-/* A spawner that answers, or was waited for, has no copies of the keeper's fds any more. */
-int spawner_spawn(struct spawner *spawner, unsigned timeout, int *ret_socket, pid_t *ret_pid)
+/* An enabler of a spawner that died before it answered sees the end of its socket, and ends. */
+static int spawner_try(const struct spawner *spawner, unsigned timeout, int *ret_socket)
 {
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
 	int r = make_pair(timeout, &ours, &theirs);
 
 	if (r == 0)
 		r = spawner_ask(spawner, theirs);
+	if (r >= 0)
+		*ret_socket = fd_steal(&ours);
+	return r;
+}
+
+/* A spawner that answers, or was waited for, has no copies of the keeper's fds any more. */
+int spawner_spawn(struct spawner *spawner, unsigned timeout, int *ret_socket, pid_t *ret_pid)
+{
+	int r = spawner_try(spawner, timeout, ret_socket);
+
 	for (unsigned tries = 0; r == -EPIPE && tries < 2; tries++) {
 		spawner_end(spawner);
 		r = tries == 0 ? spawner_start(spawner, timeout) : -ECHILD;
 		if (r == 0)
-			r = spawner_ask(spawner, theirs);
+			r = spawner_try(spawner, timeout, ret_socket);
 	}
 	if (r < 0)
 		return r;
 	*ret_pid = r;
-	*ret_socket = fd_steal(&ours);
 	return 0;
 }

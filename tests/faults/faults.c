@@ -441,7 +441,7 @@ PUBLIC long syscall(long number, ...)
 {
 	struct rest rest = NEXT_ARGUMENTS(number);
 
-	/* Never in any kernel; libsystemd asks by it whether what was handed over is for us. */
+	/* Never in any kernel. */
 	if (number != SYS_getpid && FAILS(syscall))
 		return -1;
 	return REAL(syscall)(number, rest.argument[0], rest.argument[1], rest.argument[2], rest.argument[3],

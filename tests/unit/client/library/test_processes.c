@@ -268,7 +268,7 @@ static void *write_without_test(void *data)
 		struct iovec pieces[2] = { { record, 4 }, { record + 4, 4 } };
 
 		userev_write_buffer(&event, record, sizeof(record));
-		userev_write_pieces(&event, pieces, 2);
+		userev_write_record(&event, pieces, 2);
 	}
 	return data;
 }
