@@ -119,6 +119,22 @@ TEST(daemon_with_a_long_request_ends_well)
 	world_end(world);
 }
 
+/* Its first events are granted by a policy that is replaced before the last are decided. */
+TEST(request_of_two_policies_is_no_precedent)
+{
+	GUARDED(world);
+	CLIENTS(c, world, 2);
+	struct list list = long_list(0);
+
+	get_list(&c[0], &list);
+	begin_to_decide(&c[1]);
+	world_adopt(world, "[Daemon]\nDefaultMaxRequestsPerSecond=1000\n");
+	expect_list(&c[1], &list);
+	ck_assert_ptr_null(tenant_of(&c[0])->precedent);
+	get_list(&c[1], &list);
+	ck_assert_ptr_nonnull(tenant_of(&c[0])->precedent);
+}
+
 static size_t count_under_way(void)
 {
 	const struct batch *batch;

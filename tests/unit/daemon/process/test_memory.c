@@ -27,6 +27,8 @@ static void end(struct memory *memory)
 	ev_loop_destroy(memory->loop);
 }
 
+/* The allocator of a sanitizer keeps freed memory. */
+#ifndef __SANITIZE_ADDRESS__
 static size_t resident(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -38,8 +40,6 @@ static size_t resident(void)
 	return pages * 4096;
 }
 
-/* The allocator of a sanitizer keeps freed memory. */
-#ifndef __SANITIZE_ADDRESS__
 TEST(much_freed_memory_is_returned_at_once)
 {
 	static void *blocks[MANY];
