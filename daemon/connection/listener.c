@@ -131,7 +131,7 @@ static int listener_welcome(struct listener *listener, int fd)
 		return 0;
 	}
 	if (r == 0 && connections->registry->tenant_is_process)
-		peer_comm(fd, peer.pid, peer.comm, sizeof(peer.comm));
+		r = peer_comm(fd, peer.pid, peer.comm, sizeof(peer.comm));
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
 		r = tenant_of_peer(connections->registry, &peer, &tenant);
 	if (tenant && !listener_has_room(listener, fd, tenant)) {

@@ -83,15 +83,17 @@ static bool pidfd_has_exited(int pidfd)
 	return poll(&poll_for, 1, 0) != 0;
 }
 
-void peer_comm(int socket, pid_t pid, char *ret, size_t size)
+int peer_comm(int socket, pid_t pid, char *ret, size_t size)
 {
 	_cleanup_(fd_closep) int pidfd = -1;
-	ssize_t n = peer_open_pidfd(socket, pid, &pidfd) == 0 ? proc_read(pid, "comm", ret, size) : -1;
+	int r = peer_open_pidfd(socket, pid, &pidfd);
+	ssize_t n = r == 0 ? proc_read(pid, "comm", ret, size) : MIN(r, 0);
 
 	if (n <= 0 || pidfd_has_exited(pidfd))
 		string_copy(ret, size, "unknown");
 	else if (ret[n - 1] == '\n')
 		ret[n - 1] = '\0';
+	return n == -EMFILE || n == -ENFILE || n == -ENOMEM ? (int)n : 0;
 }
 
 /* Lines of "inside outside count". An empty map is still to be written; outside -1 is a uid that the daemon's namespace does not map. */

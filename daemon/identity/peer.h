@@ -35,5 +35,8 @@ bool peer_can_be_looked_up(void);
 /* Whether the text of a uid_map maps uid 0 of the reader's user namespace, or may do so later. */
 bool peer_map_has_root(const char *uid_map);
 
-/* The name of the command at the other end of the socket; "unknown": it can't be read, or the process has exited. */
-void peer_comm(int socket, pid_t pid, char *ret, size_t size);
+/*
+ * The name of the command at the other end of the socket; "unknown": it can't be read, or the process has exited. A negative errno: out
+ * of memory, or of fds.
+ */
+int peer_comm(int socket, pid_t pid, char *ret, size_t size);

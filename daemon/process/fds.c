@@ -11,9 +11,10 @@ rlim_t fds_limit(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? RLIM_INFINITY : limit.rlim_cur;
 }
 
+/* With few fds a quarter is not enough: the daemon itself has sixteen open, and one more for each connection that it looks at. */
 rlim_t fds_own(rlim_t limit)
 {
-	return MIN(OWN_FDS, limit / 4);
+	return MIN(OWN_FDS, MAX(limit / 4, OWN_FDS / 2));
 }
 
 /*
