@@ -260,7 +260,10 @@ void client_close(struct client *client)
 	TAILQ_INSERT_TAIL(&client->connections->leaving, client, leaves);
 }
 
-/* What it holds, but its place among its tenant's connections: about so much of it. */
+/*
+ * Releases leases and files, about `most` of them: a file takes as long as RELEASES_OF_FILE leases. The client keeps its place among its
+ * tenant's connections.
+ */
 static void client_release(struct client *client, unsigned most)
 {
 	struct holder *holder = &client->holder;

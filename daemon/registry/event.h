@@ -45,7 +45,7 @@ struct event {
 	char description[]; /* canonical; its beginning is the key */
 };
 
-/* What an event is found by: its name, with the hash of that. */
+/* An event is found by its name, and by the hash of the name. */
 struct event_key {
 	const char *text;
 	size_t length;

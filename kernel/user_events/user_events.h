@@ -194,7 +194,7 @@ struct user_events {
 	struct enabler_process *filling; /* got the last enabler; or NULL */
 	unsigned under_way;		 /* placements that are not finished */
 	struct placement_queue answered; /* placements with results */
-	struct placement *spare;	 /* for the next one, or NULL */
+	struct placement *spare;	 /* is used for the next call; or NULL */
 };
 
 /* --- user_events.c --- */

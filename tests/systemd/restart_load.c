@@ -60,7 +60,7 @@ static void on_signal(int signal _unused_)
 
 static _Noreturn void fail(struct program *program, const char *problem, int error)
 {
-	/* Begins anew. */
+	/* The client starts again, as a program that connects for the first time. */
 	if (program->is_young && (error == -ECONNRESET || error == -EPIPE))
 		execv("/proc/self/exe", arguments);
 	fprintf(stderr, "program %u: %s: %s\n", program->number, problem,

@@ -124,10 +124,10 @@ static int policy_run(struct ctl *ctl)
 }
 
 COMMAND(policy, "check|show|explain ...", "check policy files, and see what they do", policy_options,
-	"What the policy files say, see userevd.conf(5), and for explain a daemon if one runs.\n"
+	"Reads the policy files, see userevd.conf(5); explain also asks a daemon if one runs.\n"
 	"\n"
-	"  check [FILE...]             what is wrong with them, or with these files alone\n"
-	"  show [CGROUP]               what holds for it, and which line says so;\n"
-	"                              without it, what [Daemon] says\n"
+	"  check [FILE...]             print the mistakes in them, or in these files alone\n"
+	"  show [CGROUP]               print its values, and the line that sets each;\n"
+	"                              without a cgroup, those of [Daemon]\n"
 	"  explain CGROUP DESCRIPTION  whether a program there may register this event,\n"
-	"                              and which line says so");
+	"                              and the line that decides it");

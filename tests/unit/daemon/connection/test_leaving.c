@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What clients leave behind is freed in many turns of the loop: each takes a bounded time, however much there is. */
+/* Leases and files of clients that left are freed in many turns of the loop, each of which takes a bounded time. */
 
 #include <sys/socket.h>
 
