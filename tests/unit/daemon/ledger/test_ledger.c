@@ -122,6 +122,20 @@ TEST(null_ledger_is_ignored)
 	ledger_strike(NULL, &place);
 }
 
+/* Such indexes come from a program that registers thousands of events on its file itself. They must not end the ledger of all tenants. */
+TEST(marks_of_huge_indexes_are_left_out)
+{
+	uint32_t place = 0;
+	LEDGER(ledger);
+
+	ledger_mark(ledger, &place, MARKS, 1, 1, 64900, true);
+	ck_assert_uint_eq(place, 0);
+	ledger_mark(ledger, &place, MARKS, 1, 1, 7, true);
+	ledger_mark(ledger, &place, MARKS, 1, 1, 64900, true);
+	ck_assert_int_eq(ledger->failed, 0);
+	ck_assert_uint_ne(place, 0);
+}
+
 TEST(short_data_is_filled_with_zeros)
 {
 	uint32_t place = 0;
