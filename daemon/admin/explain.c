@@ -98,15 +98,14 @@ static void explain_put_resource(struct packet *packet, const char *held, const 
 		row_put_u64(packet, maximum, quota->maximum);
 }
 
-static void explain_put_level(struct packet *packet, const char *path, const struct quota *quota,
-			      const struct quota *files, const struct quota *leases)
+static void explain_put_level(struct packet *packet, const char *path, const struct quota quota[RESOURCES])
 {
 	size_t row = encode_row_begin(packet);
 
 	row_put_string(packet, "level", path);
 	explain_put_resource(packet, "held", "maximum", quota);
-	explain_put_resource(packet, "files", "files_max", files);
-	explain_put_resource(packet, "leases", "leases_max", leases);
+	explain_put_resource(packet, "files", "files_max", &quota[RESOURCE_FILES]);
+	explain_put_resource(packet, "leases", "leases_max", &quota[RESOURCE_LEASES]);
 	row_put_u64(packet, "paid", quota->paid);
 	row_put_bool(packet, "own_maximum", quota->has_own_maximum);
 	if (quota->parent)
@@ -121,9 +120,9 @@ static size_t explain_put_rooms(struct packet *packet, const struct tenant *tena
 	const struct rules *rules = &tenant->rules;
 	size_t n = 1 + rules->n_reserves;
 
-	explain_put_level(packet, tenant->path, &level->own, &level->own_files, &level->own_leases);
+	explain_put_level(packet, tenant->path, level->own);
 	for (; level; level = level->parent, n++)
-		explain_put_level(packet, level->path, &level->quota, &level->files, &level->leases);
+		explain_put_level(packet, level->path, level->quota);
 	for (size_t i = 0; i < rules->n_reserves; i++) {
 		size_t row = encode_row_begin(packet);
 

@@ -222,7 +222,7 @@ static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64
 			      struct text *why)
 {
 	struct grant *grant = grant_find(tenant, event);
-	int r = 0;
+	int r;
 
 	if (grant) {
 		*ret = grant_ref(grant);
@@ -231,10 +231,7 @@ static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64
 	grant = grant_new(tenant, event, number);
 	if (!grant)
 		return -ENOMEM;
-	if (number)
-		admission_charge_again(tenant, RESOURCE_EVENTS, &event->account, &grant->charge);
-	else
-		r = admission_charge(tenant, RESOURCE_EVENTS, &event->account, &grant->charge, why);
+	r = admission_charge(tenant, RESOURCE_EVENTS, &event->account, &grant->charge, number ? NULL : why);
 	if (r != 0) {
 		grant_free(grant);
 		return r;

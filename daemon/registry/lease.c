@@ -27,7 +27,7 @@ static void lease_begin(struct holder *holder, struct share *share, struct refer
 {
 	/* The first lease is charged with the reference. */
 	if (reference->leases++ > 0)
-		quota_hold(&holder->tenant->level->own_leases);
+		quota_hold(&holder->tenant->level->own[RESOURCE_LEASES]);
 	else
 		reference->stream->live++;
 	share->leases++;
@@ -60,7 +60,7 @@ bool lease_release(struct holder *holder, struct reference *reference)
 	lease_enter(share, reference, false);
 	share->leases--;
 	if (--reference->leases > 0)
-		quota_release(&holder->tenant->level->own_leases);
+		quota_release(&holder->tenant->level->own[RESOURCE_LEASES]);
 	else
 		reference->stream->live--;
 	grant_lease_ends(reference->grant);

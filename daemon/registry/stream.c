@@ -57,7 +57,7 @@ static int stream_make(struct tenant *tenant, uid_t uid, uint32_t number, bool a
 {
 	struct registry *registry = tenant->registry;
 	struct stream *stream = calloc(1, sizeof(*stream));
-	int r = 0;
+	int r;
 
 	if (!stream)
 		return -ENOMEM;
@@ -77,9 +77,8 @@ static int stream_make(struct tenant *tenant, uid_t uid, uint32_t number, bool a
 	}
 	/* Files for declared events are not refused. */
 	if (again || streq(tenant->path, TENANT_OF_POLICY))
-		admission_charge_again(tenant, RESOURCE_FILES, &stream->account, &stream->charge);
-	else
-		r = admission_charge(tenant, RESOURCE_FILES, &stream->account, &stream->charge, why);
+		why = NULL;
+	r = admission_charge(tenant, RESOURCE_FILES, &stream->account, &stream->charge, why);
 	if (r != 0) {
 		HASH_DELETE(by_number, registry->streams, stream);
 		free(stream);
