@@ -108,7 +108,7 @@ static int admission_answer(const struct tenant *tenant, enum resource resource,
 	switch (r) {
 	case QUOTA_E_MAXIMUM:
 		r = refuse_maximum(tenant, resource, refusal->at, why);
-		/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
+		/* A registration can't be removed from a file. For streams that are kept see kept_yield(). */
 		if (resource == RESOURCE_EVENTS && tenant->lingering > 0 && tenant->level->n_kept == 0)
 			text_printf(why, "; %u linger%s until all events of %s data file are released",
 				    tenant->lingering, tenant->lingering == 1 ? "s" : "",

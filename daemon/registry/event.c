@@ -8,8 +8,8 @@
 #include "daemon/limits.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
+#include "daemon/registry/kept.h"
 #include "daemon/registry/rules.h"
-#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/refusal.h"
 
@@ -261,7 +261,7 @@ static int grant_make(struct tenant *tenant, const struct description *descripti
 	if (r != 0 && event)
 		event_tidy(tenant->registry, event);
 	/* Not before: giving up kept streams may free the event. */
-	if (r > 0 && streams_yield(tenant->level))
+	if (r > 0 && kept_yield(tenant->level))
 		text_printf(why, "; events kept after their programs ended are released now: try again");
 	return r;
 }

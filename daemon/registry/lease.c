@@ -43,11 +43,14 @@ struct reference *lease_get(struct holder *holder, struct reference *reference)
 
 	if (leased)
 		return leased;
-	/* Room first: a share without a lease would stay. */
-	share = id_table_reserve(&holder->leases, 1) ? share_get(holder, reference->stream) : NULL;
-	if (!share)
+	/* The share comes last: without a lease it would stay. */
+	if (!id_table_add(&holder->leases, reference))
 		return NULL;
-	id_table_add(&holder->leases, reference);
+	share = share_get(holder, reference->stream);
+	if (!share) {
+		id_table_remove(&holder->leases, reference);
+		return NULL;
+	}
 	lease_begin(holder, share, reference);
 	return reference;
 }
