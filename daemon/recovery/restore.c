@@ -387,8 +387,8 @@ static void restore_holdings(struct restoration *restoration)
 	restore_leases(restoration, clients);
 	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
 		LIST_FOREACH(share, &client->holder.shares, in_client)
-			share->sent = ledger_find(&restoration->image, ENTRY_SHARE, client->holder.number,
-						  share->stream->number);
+			if (ledger_find(&restoration->image, ENTRY_SHARE, client->holder.number, share->stream->number))
+				share_send(share);
 		shares_enter(&client->holder);
 		if (!entry_of(restoration, client).watching || client->holder.tenant->page_fd < 0)
 			continue;
