@@ -309,7 +309,7 @@ void item_settle(struct registration *registration, struct item *item, const str
 		item_refuse_for(registration, item, stream->failed, "");
 		return;
 	}
-	if (call->result == KERNEL_E_SETTLING && settling_goes_on(&registration->deadline)) {
+	if (call->result == KERNEL_E_SETTLING && settling_goes_on(&registration->settling)) {
 		registration->settles = true;
 		item_ask_again(registration, item);
 		return;

@@ -34,8 +34,7 @@ struct registration {
 	struct string_item asked; /* the item that is being decided */
 	unsigned under_way;	  /* batches that the kernel has not answered; and one as long as items are decided */
 	struct settling settling;
-	bool settles;	 /* of the items that are asked for again, some wait for the kernel to free their names */
-	double deadline; /* of these */
+	bool settles; /* of the items that are asked for again, some wait for the kernel to free their names */
 	size_t n_again;
 	size_t n_items; /* that are decided */
 	struct item items[];
