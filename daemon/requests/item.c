@@ -305,7 +305,7 @@ void item_settle(struct batch *batch, struct item *item, const struct kernel_cal
 		item_refuse_for(registration, item, stream->failed, "");
 		return;
 	}
-	if (call->result == KERNEL_E_SETTLING && settling_goes_on(&registration->deadline)) {
+	if (call->result == KERNEL_E_SETTLING && settling_goes_on(&batch->settling)) {
 		batch->settles = true;
 		batch->items[batch->n_again++] = item;
 		return;

@@ -80,6 +80,7 @@ static struct batch *batch_new(struct registration *registration, size_t items)
 		return NULL;
 	batch->registration = registration;
 	batch->n = batch->n_again = 0;
+	batch->settling.waits = 0;
 	batch->settles = false;
 	registration->under_way++;
 	return batch;

@@ -32,7 +32,6 @@ struct registration {
 	struct strings undecided; /* the rest of it */
 	struct string_item asked; /* the item that is being decided */
 	unsigned under_way;	  /* batches that the kernel has not answered; and one as long as items are decided */
-	double deadline;	  /* for names that the kernel is about to free; 0: there was none */
 	size_t n_items;		  /* that are decided */
 	struct item items[];
 };
