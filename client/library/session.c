@@ -247,20 +247,21 @@ static void session_take_backlog(struct userev *userev)
 /* Sends and receives on a connection that is GREETING or UP. */
 static int session_run(struct userev *userev, int64_t deadline)
 {
-	const bool blocks = connection_left_ms(deadline) > 0;
+	/* A caller that does not block sends everything before WELCOME, unless the last attempt was refused. */
+	const bool early = userev->failures == 0 && connection_left_ms(deadline) == 0;
 	unsigned steps = 0;
 	int r;
 
 	do {
-		/* A caller that does not block sends everything before WELCOME, unless the last attempt was refused. */
-		r = session_send(userev, userev->failures == 0 && !blocks);
+		r = session_send(userev, early);
 		if (r == 0)
 			break;
+		/* First without waiting: on one processor the daemon has usually answered within the request's sendmsg(2). */
 		if (r > 0)
-			r = blocks ? connection_wait(&userev->connection, deadline) : 0;
-		if (r == 0)
 			r = session_receive(userev);
-		if (r == -EAGAIN || (r == 0 && ++steps % PACKETS_AT_ONCE == 0))
+		if (r == -EAGAIN)
+			r = connection_wait(&userev->connection, deadline);
+		else if (r == 0 && ++steps % PACKETS_AT_ONCE == 0)
 			r = connection_check_time(&userev->connection, deadline);
 	} while (r == 0);
 	if (r == 0) {
