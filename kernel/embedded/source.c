@@ -216,7 +216,7 @@ static void source_read(struct embedded *embedded, struct source *source, size_t
 {
 	size_t size, seen = 0;
 
-	embedded->writers = 0;
+	*embedded->writer.comm = '\0';
 	for (size_t n = 0; n < READ_AT_ONCE_MAX && source_receive(embedded, source, &size) == RECEIVED_RECORD; n++) {
 		seen += size;
 		if (seen >= bytes)
@@ -254,7 +254,7 @@ int sources_dispatch(struct embedded *embedded)
 	size_t asked = 0, size;
 	int n;
 
-	embedded->writers = 0;
+	*embedded->writer.comm = '\0';
 	page_files_dispatch(&embedded->files);
 	/* The epoll is fair: a source that stays ready goes to the end of its list. */
 	while (asked < EMBEDDED_DISPATCH_MAX) {
@@ -272,27 +272,4 @@ int sources_dispatch(struct embedded *embedded)
 		}
 	}
 	return 0;
-}
-
-void sources_drain(struct embedded *embedded)
-{
-	struct epoll_event ready[64];
-	bool any = true;
-
-	embedded->drains++;
-	/* Once round all that are ready. */
-	while (any) {
-		int n = epoll_wait(embedded->kernel.fd, ready, ARRAY_SIZE(ready), 0);
-
-		any = false;
-		for (int i = 0; i < n; i++) {
-			struct source *source = ready[i].data.ptr;
-
-			if (!source || source->drained == embedded->drains)
-				continue;
-			source->drained = embedded->drains;
-			source_drain(embedded, source);
-			any = true;
-		}
-	}
 }

@@ -73,7 +73,7 @@ static void address_place(struct user_events *user_events, struct placement *pla
 	}
 }
 
-static int address_join(int file, const char *text, uint16_t flags, uint32_t bit _unused_, uint32_t *ret_index)
+static int address_join(int file, const char *text, uint16_t flags, uint32_t *bit _unused_, uint32_t *ret_index)
 {
 	struct uapi_register asked = {
 		.size = sizeof(asked),

@@ -22,7 +22,7 @@
  */
 
 /* For each look the kernel walks all locks of the data file, and clients' calls wait meanwhile. */
-enum { LOOK_AT_ONCE = 10, LOOKS_MAX = 20 /* each second */ };
+enum { LOOK_AT_ONCE = 10, PAUSE_MS = 50, PAUSE_OF_FEW_MS = 1000 };
 
 int inheritance_init(struct user_events *user_events)
 {
@@ -69,22 +69,6 @@ int on_stream_fetch(struct user_events *user_events _unused_, struct kernel_call
 
 /* --- disowned streams --- */
 
-/* So often that each stream is looked at about once a second. */
-static void disowned_set_timer(struct user_events *user_events)
-{
-	const struct event_stream *stream;
-	struct timespec every = { 0 };
-	long n = 0;
-
-	TAILQ_FOREACH(stream, &user_events->disowned, in_disowned)
-		if (++n == LOOKS_MAX * LOOK_AT_ONCE)
-			break;
-	if (n > 0)
-		every.tv_nsec = 999999999 / ((n - 1) / LOOK_AT_ONCE + 1);
-	timerfd_settime(user_events->disowned_timer, 0, &(struct itimerspec){ .it_interval = every, .it_value = every },
-			NULL);
-}
-
 bool inheritance_is_due(struct user_events *user_events)
 {
 	uint64_t expired;
@@ -95,6 +79,7 @@ bool inheritance_is_due(struct user_events *user_events)
 void inheritance_look(struct user_events *user_events)
 {
 	struct event_stream *stream, *last = TAILQ_LAST(&user_events->disowned, stream_queue);
+	struct timespec every = { 0 };
 	unsigned n = 0;
 
 	while (last && n++ < LOOK_AT_ONCE) {
@@ -108,7 +93,10 @@ void inheritance_look(struct user_events *user_events)
 			user_events_disowned_free(user_events, stream);
 		}
 	}
-	disowned_set_timer(user_events);
+	if (!TAILQ_EMPTY(&user_events->disowned))
+		every.tv_nsec = (last ? PAUSE_MS : PAUSE_OF_FEW_MS - 1) * 1000000L;
+	timerfd_settime(user_events->disowned_timer, 0, &(struct itimerspec){ .it_interval = every, .it_value = every },
+			NULL);
 }
 
 int on_disown(struct user_events *user_events, struct kernel_call *call _unused_, const struct target *target _unused_)
@@ -123,7 +111,6 @@ int on_disown(struct user_events *user_events, struct kernel_call *call _unused_
 		if (!user_events->kernel.facts.guarded)
 			stream_leave_witness(user_events, stream);
 		stream->fd = fd_close(stream->fd);
-		stream->page->disowned_streams++;
 		TAILQ_INSERT_TAIL(&user_events->disowned, stream, in_disowned);
 	}
 	HASH_ITER(by_number, user_events->pages, page, next_page)

@@ -17,29 +17,32 @@ int look_open(int tracefs)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Both ABIs: a line for each event, then an empty one and "Active: 7". No event's name has a colon. */
-int look_count_events(int fd, uint32_t *ret)
+FILE *look_list(int list)
 {
-	enum { KEPT = 32 };
-	char text[4096 + KEPT + 1];
-	size_t kept = 0;
-	ssize_t n;
+	int copy = list < 0 ? -1 : fcntl(list, F_DUPFD_CLOEXEC, 0);
+	FILE *lines = copy < 0 ? NULL : fdopen(copy, "r");
 
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	while ((n = read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
-		size_t length = kept + (size_t)n;
-		const char *found;
+	if (lines)
+		rewind(lines);
+	else
+		fd_close(copy);
+	return lines;
+}
 
-		text[length] = '\0';
-		found = strstr(text, "Active: ");
-		if (found && strchr(found, '\n') && sscanf(found, "Active: %" SCNu32, ret) == 1)
-			return 0;
-		/* The end may be the beginning of that line. */
-		kept = MIN(length, (size_t)KEPT);
-		memmove(text, text + length - kept, kept);
-	}
-	return n < 0 ? -errno : -ENODATA;
+/* Both ABIs: a line for each event, then an empty one and "Active: 7". No event's name has a colon. */
+int look_count_events(int list, uint32_t *ret)
+{
+	FILE *lines = look_list(list);
+	char line[256];
+	int r = -ENODATA;
+
+	if (!lines)
+		return -EBADF;
+	while (r < 0 && fgets(line, sizeof(line), lines))
+		if (*line == 'A' && sscanf(line, "Active: %" SCNu32, ret) == 1)
+			r = 0;
+	fclose(lines);
+	return r;
 }
 
 /* In one read(2): a second one finds the end there, and stdio without memory for a buffer reads byte by byte. */

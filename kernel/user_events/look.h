@@ -3,6 +3,8 @@
 
 /* The kernel's list of all events, and their maximum. */
 
+#include <stdio.h>
+
 #include "protocol/base/base.h"
 
 /* "About": event types are numbered together with all of the kernel's own. */
@@ -10,8 +12,10 @@ enum { KERNEL_EVENTS_MAX = 64900 };
 
 /* Opens the list. An fd or a negative errno. */
 int look_open(int tracefs);
+/* Its lines, from the first on, or NULL. */
+FILE *look_list(int list);
 /* Counts the events of all programs. 0 or a negative errno. */
-int look_count_events(int fd, uint32_t *ret);
+int look_count_events(int list, uint32_t *ret);
 /* kernel.user_events_max, or `otherwise` if the kernel has no such setting. */
 uint32_t look_maximum(uint32_t otherwise);
 /* Sets it to 1 to KERNEL_EVENTS_MAX. 0 or a negative errno. */

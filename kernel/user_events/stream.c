@@ -106,13 +106,13 @@ bool stream_keeps_lock(const struct user_events *user_events, int file, uint64_t
 void stream_leave_witness(struct user_events *user_events, struct event_stream *stream)
 {
 	uint64_t number[2];
-	uint32_t index;
+	uint32_t bit = 0, index;
 
 	if (stream->fd < 0 || draw_random(number, sizeof(number)) < 0)
 		return;
 	snprintf(stream->witness, sizeof(stream->witness), WITNESS_PREFIX "%016" PRIx64 "%016" PRIx64, number[0],
 		 number[1]);
-	if (user_events->abi->join(stream->fd, stream->witness, 0, 0, &index) != 0) {
+	if (user_events->abi->join(stream->fd, stream->witness, 0, &bit, &index) != 0) {
 		*stream->witness = '\0';
 		return;
 	}

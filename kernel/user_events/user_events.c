@@ -76,8 +76,6 @@ static int on_page_new(struct user_events *user_events, struct kernel_call *call
 
 static int on_page_free(struct user_events *user_events, struct kernel_call *call _unused_, const struct target *target)
 {
-	if (target->page->streams > target->page->disowned_streams)
-		return -EBUSY;
 	user_events_page_free(user_events, target->page);
 	return KERNEL_OK;
 }
@@ -141,7 +139,6 @@ void user_events_stream_free(struct user_events *user_events, struct event_strea
 void user_events_disowned_free(struct user_events *user_events, struct event_stream *stream)
 {
 	TAILQ_REMOVE(&user_events->disowned, stream, in_disowned);
-	stream->page->disowned_streams--;
 	stream_end(user_events, stream);
 }
 
@@ -184,7 +181,7 @@ static int on_look(struct user_events *user_events, struct kernel_call *call, co
 {
 	call->bit = user_events->abi->maximum(user_events);
 	call->number = user_events->witnesses;
-	return user_events->list < 0 ? user_events->list : look_count_events(user_events->list, &call->index);
+	return look_count_events(user_events->list, &call->index);
 }
 
 static int on_set_maximum(struct user_events *user_events _unused_, struct kernel_call *call,
@@ -346,7 +343,7 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 	user_events->spawner.fd = -1;
 	user_events->mounts = *mounts;
 	user_events->files = PAGE_FILES_NONE;
-	user_events->left_behind = (struct left_behind){ .directory = -1, .lock = -1, .instance = -1 };
+	user_events->instance = -1;
 	LIST_INIT(&user_events->enablers);
 	TAILQ_INIT(&user_events->disowned);
 	r = user_events_init(user_events, backend, limits);

@@ -12,7 +12,6 @@
 #include "kernel/bits.h"
 #include "kernel/kernel.h"
 #include "kernel/page_file.h"
-#include "kernel/user_events/left_behind.h"
 #include "kernel/user_events/spawner.h"
 #include "protocol/base/table.h"
 
@@ -53,8 +52,7 @@ struct event_page {
 	uint32_t number;
 	uint32_t id; /* for enabler processes: a number may be used again while they still have the page */
 	uint32_t streams;
-	uint32_t disowned_streams; /* of these */
-	int fd;			   /* writable; -1: the page is the kernel's */
+	int fd; /* writable; -1: the page is the kernel's */
 	int client_fd;
 	bool known;    /* to this daemon; otherwise only its predecessor had it */
 	bool disowned; /* has no number, and ends with its last stream */
@@ -131,8 +129,8 @@ struct user_events_abi {
 	 * and the holdings' bits if the kernel chooses them.
 	 */
 	void (*place)(struct user_events *, struct placement *, int file);
-	/* Registers an event on one more file, if it still has this bit (0: any). */
-	int (*join)(int file, const char *text, uint16_t flags, uint32_t bit, uint32_t *ret_index);
+	/* Registers an event on a file, if it still has this bit; 0: sets it, if the kernel chooses bits. */
+	int (*join)(int file, const char *text, uint16_t flags, uint32_t *bit, uint32_t *ret_index);
 	/* The witness is not needed any more, and may still exist. NULL: it ends by itself. */
 	void (*forget_witness)(struct user_events *, const char *name);
 	/* Removes events whose last slot has gone; at most AT_ONCE. */
@@ -153,7 +151,7 @@ struct user_events {
 	struct mounts mounts;
 	struct page_files files;
 	int data; /* a data file of our own, with nothing registered on it */
-	int list; /* the kernel's list of all events; or why it can't be read */
+	int list; /* the kernel's list of all events; or negative */
 	struct places places;
 	uint32_t witnesses; /* events */
 	uint32_t next_page; /* id */
@@ -165,8 +163,10 @@ struct user_events {
 	int status;		      /* before Linux 6.4: what clients get */
 	int timer;		      /* before Linux 6.4: while there are unwanted events */
 	struct unwanted_list unwanted;
-	struct left_behind left_behind; /* before Linux 6.4 */
-	bool ending;			/* programs keep their events */
+	int instance; /* before Linux 6.4: of tracefs, in which a predecessor's events are on; otherwise -1 */
+	bool settled; /* before Linux 6.4: the records are this keeper's, or those of a predecessor have been dealt with */
+	unsigned pause; /* before Linux 6.4: seconds until the next look at a predecessor's files; 0: there is none */
+	bool ending;	/* programs keep their events */
 	struct spawner spawner;
 	struct enabler_list enablers;
 	struct placement placement; /* not sent yet */
