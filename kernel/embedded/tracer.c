@@ -2,7 +2,6 @@
 
 #include "kernel/embedded/tracer.h"
 
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
 

@@ -2,15 +2,12 @@
 
 #include "kernel/user_events/inheritance.h"
 
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/vfs.h>
 
 #include "kernel/user_events/stream.h"
-#include "protocol/base/table.h"
 
 /*
  * When the daemon goes, its pages, streams and enablers stay. The next daemon fetches those with which it goes on, asks whether the
@@ -24,19 +21,9 @@
 /* For each look the kernel walks all locks of the data file, and clients' calls wait meanwhile. */
 enum { LOOK_AT_ONCE = 10, PAUSE_MS = 50, PAUSE_OF_FEW_MS = 1000 };
 
-int inheritance_init(struct user_events *user_events)
+void inheritance_orphan(struct kernel *kernel)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
-
-	user_events->disowned_timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (user_events->disowned_timer < 0 ||
-	    epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, user_events->disowned_timer, &event) < 0)
-		return -errno;
-	return 0;
-}
-
-void inheritance_orphan(struct user_events *user_events)
-{
+	struct user_events *user_events = container_of(kernel, struct user_events, kernel);
 	struct event_stream *stream, *next_stream;
 	struct event_page *page, *next_page;
 
@@ -68,13 +55,6 @@ int on_stream_fetch(struct user_events *user_events _unused_, struct kernel_call
 }
 
 /* --- disowned streams --- */
-
-bool inheritance_is_due(struct user_events *user_events)
-{
-	uint64_t expired;
-
-	return read(user_events->disowned_timer, &expired, sizeof(expired)) == sizeof(expired);
-}
 
 void inheritance_look(struct user_events *user_events)
 {
@@ -158,18 +138,15 @@ static int adopt_page(struct user_events *user_events, struct kernel_call *call)
 
 	if (!is_shared && !is_page_file(call->fd, O_RDWR, &status))
 		return -EINVAL;
-	page = user_events_page_make(user_events, call->page);
+	page = user_events_page_add(user_events, call->page);
 	if (is_shared) {
 		r = user_events->abi->page_new(user_events, page);
-		if (r < 0) {
-			user_events_page_unmake(user_events, page);
-			return r;
-		}
-	} else {
-		page->fd = fd_steal(&call->fd);
-		page_file_adopt(&user_events->files);
+		if (r < 0)
+			user_events_page_free(user_events, page);
+		return r;
 	}
-	user_events_page_add(user_events, page);
+	page->fd = fd_steal(&call->fd);
+	page_file_adopt(&user_events->files);
 	return KERNEL_OK;
 }
 

@@ -4,18 +4,10 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "protocol/base/number.h"
 
 static const char maximum_path[] = "/proc/sys/kernel/user_events_max";
-
-int look_open(int tracefs)
-{
-	int fd = openat(tracefs, "user_events_status", O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
 
 FILE *look_list(int list)
 {
@@ -46,7 +38,7 @@ int look_count_events(int list, uint32_t *ret)
 }
 
 /* In one read(2): a second one finds the end there, and stdio without memory for a buffer reads byte by byte. */
-uint32_t look_maximum(uint32_t otherwise)
+uint32_t look_maximum(void)
 {
 	_cleanup_(fd_closep) int fd = open(maximum_path, O_RDONLY | O_CLOEXEC);
 	char text[16];
@@ -55,7 +47,8 @@ uint32_t look_maximum(uint32_t otherwise)
 
 	text[MAX(n, 0)] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	return number_parse(text, strlen(text), UINT32_MAX, &maximum) == NUMBER_GOOD ? (uint32_t)maximum : otherwise;
+	return number_parse(text, strlen(text), KERNEL_EVENTS_MAX, &maximum) == NUMBER_GOOD ? (uint32_t)maximum
+											    : KERNEL_EVENTS_MAX;
 }
 
 /* The setting is the whole machine's: a compromised daemon must neither end all registration with it nor lift the limit. */

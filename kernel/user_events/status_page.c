@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -268,19 +266,6 @@ static void marks_visit(struct user_events *user_events, const char *prefix,
 	closedir(stream);
 }
 
-/* Whether a data file is open whose lock is in this range. */
-static bool range_is_locked(const struct user_events *user_events, uint64_t first, uint64_t end)
-{
-	struct flock lock = {
-		.l_type = F_WRLCK,
-		.l_whence = SEEK_SET,
-		.l_start = (off_t)first,
-		.l_len = (off_t)(end - first),
-	};
-
-	return end > first && (fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK);
-}
-
 /* The same for each keeper with this directory: a predecessor may have been killed while it woke programs. */
 static void instance_path(const struct user_events *user_events, char ret[PATH_BYTES])
 {
@@ -347,8 +332,8 @@ static void wake_programs(struct user_events *user_events)
 static void look_for_predecessor(struct user_events *user_events)
 {
 	const uint64_t first = user_events->places.first;
-	const bool is_open =
-		range_is_locked(user_events, 0, first) || range_is_locked(user_events, first + RANGE_SIZE, INT64_MAX);
+	const bool is_open = range_is_locked(user_events, 0, first) ||
+			     range_is_locked(user_events, first + RANGE_SIZE, INT64_MAX - first - RANGE_SIZE);
 
 	if (!user_events->settled) {
 		if (is_open)
@@ -393,24 +378,18 @@ static void status_deinit(struct user_events *user_events)
 	user_events->timer = fd_close(user_events->timer);
 }
 
-static uint32_t status_maximum(const struct user_events *user_events _unused_)
-{
-	return WIRE_PAGE_BITS - 1;
-}
-
 static const struct user_events_abi status_page_abi = {
 	.page_new = status_page_new,
 	.place = status_place,
 	.join = status_join,
 	.forget_witness = unwanted_add,
 	.remove = status_remove,
-	.maximum = status_maximum,
 	.disowned = status_disowned,
 	.dispatch = status_dispatch,
 	.deinit = status_deinit,
 };
 
-int status_page_init(struct user_events *user_events, const struct kernel_limits *limits)
+int status_page_init(struct user_events *user_events)
 {
 	struct kernel_facts *facts = &user_events->kernel.facts;
 	struct text note = text_make(facts->note, sizeof(facts->note));
@@ -427,9 +406,6 @@ int status_page_init(struct user_events *user_events, const struct kernel_limits
 	unwanted_find_witnesses(user_events);
 	facts->shared_page = true;
 	facts->page_bits = WIRE_PAGE_BITS; /* without a limit: the kernel chooses the bits */
-	facts->capacity = status_maximum(user_events);
-	if (limits->capacity)
-		facts->capacity = MIN(facts->capacity, limits->capacity);
 	text_printf(
 		&note,
 		"before Linux 6.4 all tenants share one page: each sees which bits are on, can list all events, and can "

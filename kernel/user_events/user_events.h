@@ -135,8 +135,6 @@ struct user_events_abi {
 	void (*forget_witness)(struct user_events *, const char *name);
 	/* Removes events whose last slot has gone; at most AT_ONCE. */
 	void (*remove)(struct user_events *, struct holding *const *, size_t n);
-	/* How many events the kernel takes from all programs. */
-	uint32_t (*maximum)(const struct user_events *);
 	/* The daemon has taken over everything that it goes on with. NULL: nothing to do. */
 	void (*disowned)(struct user_events *);
 	/* The kernel's fd is readable. */
@@ -176,10 +174,8 @@ struct user_events {
 
 /* Takes the mounts over. 0, or a negative errno. */
 int user_events_new(enum wire_backend, const struct mounts *, const struct kernel_limits *, struct kernel **ret);
-/* Makes a page that is in no table yet, and frees one. */
-struct event_page *user_events_page_make(struct user_events *, uint32_t number);
-void user_events_page_unmake(struct user_events *, struct event_page *);
-void user_events_page_add(struct user_events *, struct event_page *);
+/* A page without files. */
+struct event_page *user_events_page_add(struct user_events *, uint32_t number);
 /* Takes its number away, and frees it as soon as it has no stream any more: all that are left are disowned. */
 void user_events_page_free(struct user_events *, struct event_page *);
 struct event_stream *user_events_stream_add(struct user_events *, uint32_t number, struct event_page *, uint64_t lock,
@@ -190,4 +186,4 @@ void user_events_disowned_free(struct user_events *, struct event_stream *);
 /* --- enable_address.c, status_page.c: fill in their part; 0 or a negative errno --- */
 
 int enable_address_init(struct user_events *, const struct kernel_limits *);
-int status_page_init(struct user_events *, const struct kernel_limits *);
+int status_page_init(struct user_events *);
