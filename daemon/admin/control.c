@@ -142,16 +142,16 @@ static void event_put_name(struct packet *packet, const char *description, size_
 static int events_next_traced(struct listing *listing, struct packet *packet)
 {
 	struct daemon *daemon = daemon_of(listing->client);
-	struct tracer_event event;
+	const struct trace_event *event = tracer_next(daemon->registry.kernel->tracer, listing->after);
 
-	if (!tracer_next(daemon->registry.kernel->tracer, listing->after, &event))
+	if (!event)
 		return LISTING_END;
-	listing->after = event.id;
-	event_put_name(packet, event.description, event.name_length);
-	row_put_bool(packet, "on", event.on);
-	row_put_u64(packet, "records", event.records);
-	row_put_u64(packet, "bad", event.bad);
-	event_put_holders(packet, event_by_name(&daemon->registry, event.description, event.name_length));
+	listing->after = event->id;
+	event_put_name(packet, event->description, event->name_length);
+	row_put_bool(packet, "on", event->on);
+	row_put_u64(packet, "records", event->records);
+	row_put_u64(packet, "bad", event->bad);
+	event_put_holders(packet, event_by_name(&daemon->registry, event->description, event->name_length));
 	return LISTING_ROW;
 }
 
