@@ -76,6 +76,7 @@ struct cell {
 struct table {
 	const struct column *columns;
 	size_t n_columns;
+	unsigned hidden;  /* bits of columns that are not shown at all */
 	size_t sorted_by; /* a column, which is always shown; SIZE_MAX: none */
 	struct cell *cells;
 	size_t n_cells;
