@@ -127,7 +127,7 @@ int control_explain(const char *path, int error);
 int control_ask_or_explain(struct ctl *, uint16_t kind, struct control **ret);
 
 /* names.c: names of events, and patterns. */
-bool name_matches(const char *pattern, const char *name, size_t length);
+bool name_matches(const char *pattern, const char *name);
 bool is_pattern(const char *);
 
 /* clients_socket.c: the socket that a client would use. */

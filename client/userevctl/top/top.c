@@ -151,22 +151,18 @@ static void read_signals(struct top *top)
 
 static void note_trouble(struct top *top, int error)
 {
-	char *trouble = top->frame.trouble;
-	size_t size = sizeof(top->frame.trouble);
+	struct text trouble = text_make(top->frame.trouble, sizeof(top->frame.trouble));
 
-	trouble[0] = '\0';
 	top->stale = true;
 	if (error == 0)
 		return;
 	top->frame.look.tenants.seconds = 0;
-	if (control_nobody(error) || error == -ECONNRESET || error == -EPIPE)
-		snprintf(trouble, size, "The daemon has gone. Trying again.");
+	if (error == -ETIMEDOUT || error == -EAGAIN)
+		text_printf(&trouble, "The daemon does not answer. Waiting.");
 	else if (error == -EREMOTEIO)
-		snprintf(trouble, size, "The daemon refused the request: %.400s.", control_refusal.sentence);
-	else if (error == -ETIMEDOUT || error == -EAGAIN)
-		snprintf(trouble, size, "The daemon does not answer. Waiting.");
+		text_printf(&trouble, "The daemon refused the request: %s.", control_refusal.sentence);
 	else
-		snprintf(trouble, size, "Trouble with the daemon: %s. Trying again.", strerror(-error));
+		text_printf(&trouble, "The daemon has gone (%s). Trying again.", strerror(-error));
 }
 
 /* Waits for keys and signals until that time: 0 or a negative errno. */
@@ -249,17 +245,13 @@ static void print_frame(const struct top *top)
 static int run_batch(struct top *top)
 {
 	const struct output *output = &top->ctl->output;
-	struct pollfd reader = { .fd = fileno(output->file) };
 	int r = EXIT_DONE;
 
 	top->frame.most = SIZE_MAX;
 	for (uint64_t i = 0; r == EXIT_DONE && i < top->batch; i++) {
-		uint64_t next = top->frame.look.time + top->interval * NS_PER_S, now;
-
-		while (i > 0 && (now = ctl_now_ns()) < next)
-			/* An event without having asked for one: the reader has closed the pipe. */
-			if (poll(&reader, 1, (int)((next - now) / NS_PER_MS) + 1) > 0)
-				return ctl_finish(top->ctl);
+		/* An event without having asked for one: the reader has closed the pipe. */
+		if (i > 0 && poll(&(struct pollfd){ .fd = fileno(output->file) }, 1, (int)(top->interval * 1000)) > 0)
+			break;
 		if (i > 0 && !top->ctl->output.json)
 			putc('\n', output->file);
 		r = top_look(top, CONTROL_TIMEOUT_MS);

@@ -49,8 +49,7 @@ bool tracing_matches(const struct tracing *tracing, const char *pattern, const s
 		return false;
 	if (event->foreign && tracing->foreign == FOREIGN_BY_NAME)
 		return streq(pattern, event->name) || streq(pattern, event->shown);
-	return name_matches(pattern, event->name, strlen(event->name)) ||
-	       name_matches(pattern, event->shown, strlen(event->shown));
+	return name_matches(pattern, event->name) || name_matches(pattern, event->shown);
 }
 
 bool tracing_matches_any(const struct tracing *tracing, const struct event *event)
