@@ -2,10 +2,7 @@
 
 /* Which socket a client would use. */
 
-#include <sys/un.h>
-
 #include "client/userevctl/ctl.h"
-#include "protocol/transport.h"
 
 static const char *const usual[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
 
@@ -18,12 +15,10 @@ static const char *chosen_socket(const struct ctl *ctl)
 
 static bool has_listener(const char *path)
 {
-	_cleanup_(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address;
-	socklen_t length;
+	_cleanup_(control_freep) struct control *control = NULL;
+	int r = control_open(path, &control);
 
-	return fd >= 0 && transport_address(path, &address, &length) == 0 &&
-	       (connect(fd, (const struct sockaddr *)&address, length) == 0 || errno == EAGAIN);
+	return r == 0 || r == -EAGAIN;
 }
 
 const char *clients_socket_found(void)

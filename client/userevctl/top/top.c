@@ -16,7 +16,6 @@ enum { BATCH_COLUMNS = 120 /* without a terminal */, LOOK_MS = 500 };
 struct top {
 	struct ctl *ctl;
 	struct top_screen screen;
-	struct top_keys keys;
 	struct control *control; /* NULL: not connected */
 	struct top_frame frame;
 	size_t columns, lines;
@@ -174,6 +173,7 @@ static int top_wait(struct top *top, uint64_t until)
 	};
 	uint64_t now = ctl_now_ns();
 	char bytes[64];
+	const char *at = bytes;
 	ssize_t n = 0;
 
 	if (poll(wanted, ARRAY_SIZE(wanted), (int)((until - MIN(until, now)) / NS_PER_MS) + 1) < 0)
@@ -185,8 +185,8 @@ static int top_wait(struct top *top, uint64_t until)
 		n = read(top->screen.in, bytes, sizeof(bytes));
 		top->over = n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN); /* the terminal is gone */
 	}
-	for (ssize_t i = 0; i < n && !top->over; i++)
-		obey_key(top, top_keys_take(&top->keys, bytes[i]));
+	while (n > 0 && at < bytes + n && !top->over)
+		obey_key(top, top_key_take(&at, bytes + n));
 	tenant_views_sort(&top->frame.look.tenants, tenant_orders[top->frame.order]);
 	return 0;
 }

@@ -138,7 +138,7 @@ static void record_print_json(struct record_view *view, const struct taken_recor
 		json_put_key(&json, "fields");
 		json_raw(&json, "%s", fields);
 	} else {
-		json_put_hex(&json, "payload", record->payload.at, record->payload.length);
+		json_put(&json, json_bytes("payload", record->payload.at, record->payload.length));
 	}
 	json_end_line(&json, '}');
 }
