@@ -212,7 +212,6 @@ static int run_run(struct ctl *ctl)
 		r = r < 0 ? EXIT_RUN_FAILED : 128 + r;
 	control_free(run.control);
 	private_end(&run.daemon);
-	record_view_deinit(&run.view);
 	fclose(run.output.file);
 	fd_close(run.signals);
 	return r;

@@ -150,7 +150,6 @@ static int trace_until(struct doctor *doctor, struct tracing *tracing, const cha
 			r = tail_read(tracing, &view);
 		*ret_found = wanted ? text && strstr(text, wanted) : userev_enabled(&doctor->event);
 	}
-	record_view_deinit(&view);
 	fclose(output.file);
 	return r;
 }
