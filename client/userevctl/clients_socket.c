@@ -13,7 +13,7 @@ static const char *chosen_socket(const struct ctl *ctl)
 	return path && path[0] ? path : NULL;
 }
 
-static bool has_listener(const char *path)
+bool clients_socket_listens(const char *path)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
 	int r = control_open(path, &control);
@@ -21,25 +21,14 @@ static bool has_listener(const char *path)
 	return r == 0 || r == -EAGAIN;
 }
 
-const char *clients_socket_found(void)
-{
-	const char *path = chosen_socket(NULL);
-
-	if (path)
-		return has_listener(path) ? path : NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
-		if (has_listener(usual[i]))
-			return usual[i];
-	return NULL;
-}
-
 /* As the library chooses: the first one with a listener, otherwise the first that exists, otherwise the one in containers. */
 const char *clients_socket_path(const struct ctl *ctl)
 {
 	const char *path = chosen_socket(ctl);
 
-	if (!path)
-		path = clients_socket_found();
+	for (size_t i = 0; !path && i < ARRAY_SIZE(usual); i++)
+		if (clients_socket_listens(usual[i]))
+			path = usual[i];
 	for (size_t i = 0; !path && i < ARRAY_SIZE(usual); i++)
 		if (access(usual[i], F_OK) == 0)
 			path = usual[i];

@@ -22,19 +22,16 @@ static void explain_missing(const struct tracing *tracing, const struct suggesti
 {
 	struct excerpt shown = excerpt_of(suggestions->wanted);
 
-	if (foreign) {
+	if (foreign)
 		ctl_error("'%s' matches foreign events only, made without the daemon. Give %s.", shown.text,
 			  tracing->foreign == FOREIGN_BY_NAME ? "the full name of each" : "--foreign to include them");
-	} else if (suggestions->count > 0) {
-		ctl_error("no event is called '%s'. These look alike:", shown.text);
-		for (size_t i = 0; i < suggestions->count; i++)
-			ctl_note("  %s", suggestions->best[i].name);
-	} else if (tracing->events.n > 0) {
+	else if (suggestions->count == 0)
 		ctl_error("no event is called '%s', and none of the %s looks alike. See 'userevctl events'.",
 			  shown.text, plural(tracing->events.n, "event", "events").text);
-	} else {
-		ctl_error("no event is called '%s': no program holds any event now.", shown.text);
-	}
+	else
+		ctl_error("no event is called '%s'. These look alike:", shown.text);
+	for (size_t i = 0; !foreign && i < suggestions->count; i++)
+		ctl_note("  %s", suggestions->best[i].name);
 }
 
 /* Whether an event matches the pattern; explains it if none does. */

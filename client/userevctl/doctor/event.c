@@ -121,7 +121,6 @@ static int trace_record(struct doctor *doctor, struct tracing *tracing)
 		if (text && strstr(text, wanted))
 			trouble = NULL;
 	}
-	record_view_deinit(&view);
 	fclose(output.file);
 	if (r == EXIT_DONE && trouble)
 		finding(doctor, MARK_FAIL, "record",
