@@ -119,24 +119,16 @@ void tenant_views_compare(struct tenant_views *now, struct tenant_views *before,
 	}
 }
 
-void tenant_put_name(struct table *table, const struct tenant_column *column _unused_,
-		     const struct tenant_views *views _unused_, const struct tenant_view *view)
-{
-	table_put(table, STYLE_NAME, view->name.text);
-}
-
-void tenant_put_path(struct table *table, const struct tenant_column *column, const struct tenant_views *views _unused_,
-		     const struct tenant_view *view)
-{
-	table_put(table, column->style, view->path);
-}
-
-void tenant_put_number(struct table *table, const struct tenant_column *column,
-		       const struct tenant_views *views _unused_, const struct tenant_view *view)
+void tenant_put(struct table *table, const struct tenant_column *column, const struct tenant_views *views _unused_,
+		const struct tenant_view *view)
 {
 	uint64_t number;
 
-	if (tenant_number(view, column->key, &number))
+	if (streq(column->key, "name"))
+		table_put(table, STYLE_NAME, view->name.text);
+	else if (streq(column->key, "tenant"))
+		table_put(table, column->style, view->path);
+	else if (tenant_number(view, column->key, &number))
 		table_put_number(table, number > 0 ? column->style : STYLE_PLAIN, number);
 	else
 		table_put(table, STYLE_DIM, "-");

@@ -22,12 +22,12 @@ static void put_tenant_refusals(struct table *table, const struct tenant_column 
 
 #define NUMBER(title, key, style)                                                                                      \
 	{                                                                                                              \
-		{ title, COLUMN_NUMBER, 0 }, tenant_put_number, key, style, NULL                                       \
+		{ title, COLUMN_NUMBER, 0 }, tenant_put, key, style, NULL                                              \
 	}
 
 static const struct tenant_column columns[] = {
-	{ { "NAME", COLUMN_PATH, 0 }, tenant_put_name, "name", STYLE_PLAIN, NULL },
-	{ { "TENANT", COLUMN_PATH, 0 }, tenant_put_path, "", STYLE_PLAIN, NULL },
+	{ { "NAME", COLUMN_PATH, 0 }, tenant_put, "name", STYLE_PLAIN, NULL },
+	{ { "TENANT", COLUMN_PATH, 0 }, tenant_put, "tenant", STYLE_PLAIN, NULL },
 	NUMBER("EVENTS", "events", STYLE_PLAIN),
 	NUMBER("MAX", "events_max", STYLE_PLAIN),
 	NUMBER("RESERVE", "reserved", STYLE_PLAIN),

@@ -51,11 +51,12 @@ typedef void tenant_put_fn(struct table *, const struct tenant_column *, const s
 struct tenant_column {
 	struct column column;
 	tenant_put_fn *put;
-	const char *key;  /* of the number; of a text: "", or "name" */
+	const char *key;  /* of the number; "name", or "tenant": the path */
 	enum style style; /* of a number that is not 0 */
 	const char *help;
 };
-tenant_put_fn tenant_put_name, tenant_put_path, tenant_put_number;
+/* The name or the path, or a number. */
+tenant_put_fn tenant_put;
 /* Prints the tenants from `first`, at most so many. The column of `order`, unless NULL, is marked and always shown. */
 void tenant_views_print(const struct tenant_views *, const struct output *, const struct tenant_column *,
 			size_t n_columns, size_t first, size_t most, const char *order);

@@ -69,34 +69,27 @@ static void put_bar(struct table *table, const struct tenant_column *column _unu
 	table_put(table, style, bar);
 }
 
-static void put_rate(struct table *table, const struct tenant_column *column, const struct tenant_views *views,
-		     const struct tenant_view *view)
-{
-	int64_t change = tenant_change(view, column->key);
-
-	table_put(table, change > 0 ? column->style : STYLE_DIM, rate_of(change, views->seconds).text);
-}
-
+/* Of a counter by the second; of events since the last look. */
 static void put_change(struct table *table, const struct tenant_column *column, const struct tenant_views *views,
 		       const struct tenant_view *view)
 {
 	int64_t change = tenant_change(view, column->key);
-	char text[32] = "-";
+	struct rate rate = rate_of(change, views->seconds);
 
-	if (views->seconds > 0)
-		snprintf(text, sizeof(text), change == 0 ? "0" : "%+" PRId64, change);
-	table_put(table, STYLE_DIM, text);
+	if (streq(column->key, "events") && views->seconds > 0 && change != 0)
+		snprintf(rate.text, sizeof(rate.text), "%+" PRId64, change);
+	table_put(table, change > 0 ? column->style : STYLE_DIM, rate.text);
 }
 
 #define COLUMN(title, kind, put, key, style, rank, help)                                                               \
 	{                                                                                                              \
 		{ title, kind, rank }, put, key, style, help                                                           \
 	}
-#define NUMBER(title, key, style, rank, help) COLUMN(title, COLUMN_NUMBER, tenant_put_number, key, style, rank, help)
-#define RATE(title, key, style, rank)	      COLUMN(title, COLUMN_NUMBER, put_rate, key, style, rank, "the same, per second")
+#define NUMBER(title, key, style, rank, help) COLUMN(title, COLUMN_NUMBER, tenant_put, key, style, rank, help)
+#define RATE(title, key, style, rank)	      COLUMN(title, COLUMN_NUMBER, put_change, key, style, rank, "the same, per second")
 
 static const struct tenant_column columns[] = {
-	COLUMN("NAME", COLUMN_PATH, tenant_put_name, "name", STYLE_PLAIN, 0, "the container or unit"),
+	COLUMN("NAME", COLUMN_PATH, tenant_put, "name", STYLE_PLAIN, 0, "the container or unit"),
 	COLUMN("USED", COLUMN_TEXT, put_bar, "", STYLE_PLAIN, 2,
 	       "events of the maximum, or of the machine; : reserved"),
 	NUMBER("EVENTS", "events", STYLE_BOLD, 1, "events that the tenant holds"),
@@ -112,7 +105,7 @@ static const struct tenant_column columns[] = {
 	RATE("LOST/S", "lost", STYLE_BAD, 6),
 	NUMBER("THROT", "throttled", STYLE_WARNING, 13, "requests that had to wait"),
 	RATE("THR/S", "throttled", STYLE_WARNING, 9),
-	COLUMN("TENANT", COLUMN_PATH, tenant_put_path, "", STYLE_DIM, 15, "the path of the cgroup"),
+	COLUMN("TENANT", COLUMN_PATH, tenant_put, "tenant", STYLE_DIM, 15, "the path of the cgroup"),
 };
 
 static void frame_print(const struct output *output, enum style style, const char *text, const char *end)
