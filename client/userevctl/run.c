@@ -166,11 +166,9 @@ static void summarise(const struct run *run, int exit_status)
 static int run_command(struct run *run)
 {
 	const char *path = run->daemon.control_socket;
-	int r = control_open(path, &run->control);
+	int r = control_request(path, KIND_TAIL, 0, run->patterns.text, run->patterns.n, &run->control);
 
 	/* From the first answer on, every event that is registered is on. */
-	if (r == 0)
-		r = control_ask_strings(run->control, KIND_TAIL, 0, run->patterns.text, run->patterns.n);
 	if (r == 0)
 		r = record_view_take(&run->view, run->control);
 	if (r < 0) {
@@ -212,7 +210,6 @@ static int run_run(struct ctl *ctl)
 		r = r < 0 ? EXIT_RUN_FAILED : 128 + r;
 	control_free(run.control);
 	private_end(&run.daemon);
-	record_view_deinit(&run.view);
 	fclose(run.output.file);
 	fd_close(run.signals);
 	return r;

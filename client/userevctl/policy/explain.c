@@ -29,10 +29,9 @@ static void ask_daemon(struct explanation *explanation)
 	const char *const strings[] = { explanation->tenancy.cgroup, question->ctl->argv[1] };
 	struct cursor row;
 
-	if (!question->is_ours || control_open(question->ctl->control_socket, &explanation->daemon) < 0)
-		return;
-	if (control_ask_strings(explanation->daemon, KIND_EXPLAIN, policy_question_flags(question), strings,
-				ARRAY_SIZE(strings)) == 0 &&
+	if (question->is_ours &&
+	    control_request(question->ctl->control_socket, KIND_EXPLAIN, policy_question_flags(question), strings,
+			    ARRAY_SIZE(strings), &explanation->daemon) == 0 &&
 	    control_next_row(explanation->daemon, &row) > 0)
 		explanation->answer = row_copy(row);
 	else

@@ -158,7 +158,7 @@ static int look_at_all(struct session *session, struct record_view *view)
 		return EXIT_DONE;
 	}
 	session->daemon_gone = false;
-	writers_learn(&session->writers, &catalogue);
+	writers_learn(session, &catalogue);
 	r = turn_wanted_on(session, &catalogue);
 	if (r < 0)
 		return tracefs_explain("switch events on", r);

@@ -62,8 +62,8 @@ struct buffer_record {
 	const void *data; /* NULL: only `missed` is set */
 	size_t size;
 };
-/* Adds the buffers to the epoll: 0 or a negative errno. */
-int buffers_open(struct tracefs_instance *, int epoll, struct buffers **ret);
+/* 0 or a negative errno. */
+int buffers_open(struct tracefs_instance *, struct buffers **ret);
 struct buffers *buffers_free(struct buffers *);
 static inline void buffers_freep(struct buffers **buffers)
 {
@@ -78,16 +78,12 @@ bool buffers_waiting(const struct buffers *);
 struct writer {
 	char comm[64];
 	char *tenant; /* NULL: not known */
-	uint64_t uid;
-	bool uid_known;
+	uint64_t uid; /* or UID_UNKNOWN */
 };
-struct writers {
-	struct process *processes;
-	uint64_t answer; /* the number of the daemon's last answer; 0: there was none */
-};
-void writers_deinit(struct writers *);
+struct process;
+void writers_deinit(struct session *);
 /* Learns the holders in one answer of the daemon. */
-void writers_learn(struct writers *, const struct catalogue *);
+void writers_learn(struct session *, const struct catalogue *);
 /* Valid until the next call. */
 const struct writer *writers_find(struct session *, uint64_t pid);
 
@@ -106,7 +102,7 @@ struct session {
 	struct tracing *tracing;
 	struct tracefs_instance *instance;
 	struct buffers *buffers;
-	struct writers writers;
+	struct process *processes;
 	struct session_event *events;
 	struct session_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
 	uint64_t looks;
