@@ -4,18 +4,35 @@
 
 #include "client/userevctl/policy/policy.h"
 
-struct values values_make(struct ctl *ctl)
+void values_begin(struct values *values, struct ctl *ctl, const struct tenancy *tenancy)
 {
 	static const struct column columns[] = {
 		{ "CGROUP", COLUMN_PATH, 0 }, { "KEY", COLUMN_TEXT, 0 },     { "VALUE", COLUMN_LONG, 0 },
 		{ "FROM", COLUMN_PATH, 0 },   { "SECTION", COLUMN_PATH, 0 },
 	};
+	struct json *json = &values->json;
 
-	return (struct values){
+	*values = (struct values){
 		.ctl = ctl,
 		.table = table_make(columns, ARRAY_SIZE(columns)),
 		.json = { .file = ctl->output.file, .one_line = true },
 	};
+	if (!ctl->output.json)
+		return;
+	json_begin(json, '{');
+	if (tenancy)
+		json_put(json, json_text("cgroup", tenancy->cgroup), json_text("tenant", tenancy->path),
+			 json_text("tenant_by", tenancy->by), json_bool("tenant_sure", tenancy->sure));
+	json_put_begin(json, "values", '[');
+}
+
+void values_end(struct values *values)
+{
+	if (values->ctl->output.json)
+		json_end(&values->json, ']');
+	else
+		table_print(&values->table, &values->ctl->output);
+	table_deinit(&values->table);
 }
 
 void values_put_text(struct values *values, const char *cgroup, const char *key, const char *value,
@@ -115,38 +132,23 @@ static void put_daemon(struct values *values, const struct policy *policy)
 					   policy_section_value(policy->events.at[i], key));
 }
 
-void tenancy_json(const struct tenancy *tenancy, struct json *json)
-{
-	json_put(json, json_text("cgroup", tenancy->cgroup), json_text("tenant", tenancy->path),
-		 json_text("tenant_by", tenancy->by), json_bool("tenant_sure", tenancy->sure));
-}
-
 int policy_show(struct policy_question *question)
 {
 	struct ctl *ctl = question->ctl;
-	struct values values = values_make(ctl);
+	struct values values;
 	struct tenancy tenancy = { .sure = true };
 	int r = ctl->argc > 0 ? policy_find_tenant(question, ctl->argv[0], &tenancy) : policy_open(question);
 
 	if (r != EXIT_DONE)
 		return r;
-	if (ctl->output.json) {
-		json_begin(&values.json, '{');
-		if (ctl->argc > 0)
-			tenancy_json(&tenancy, &values.json);
-		json_put_begin(&values.json, "values", '[');
-	}
+	values_begin(&values, ctl, ctl->argc > 0 ? &tenancy : NULL);
 	if (ctl->argc > 0)
 		put_cgroup(&values, question->policy, &tenancy);
 	else
 		put_daemon(&values, question->policy);
-	if (ctl->output.json) {
-		json_end(&values.json, ']');
+	values_end(&values);
+	if (ctl->output.json)
 		json_end_line(&values.json, '}');
-	} else {
-		table_print(&values.table, &ctl->output);
-	}
-	table_deinit(&values.table);
 	policy_note_tenancy(&tenancy);
 	return ctl_finish(ctl);
 }

@@ -62,13 +62,12 @@ int session_drain(struct session *session, struct record_view *view)
 	/* The wall clock may be set at any time: so read the offset from the trace clock again. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	wall = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec - ctl_now_ns();
-	while (!record_view_done(view) && !session_stopped && buffers_next(session->buffers, horizon, &record)) {
+	while (!record_view_done(view) && !session_stopped && buffers_next(session, horizon, &record)) {
 		if (record.missed > 0)
 			record_view_missed(view, record.missed);
 		if (record.data)
 			session_print_record(session, view, &record, wall);
 	}
-	session->tracing->busy = buffers_waiting(session->buffers);
 	/* After a signal a flush to a pipe that is full would block. */
 	return session_stopped ? 0 : output_flush(view->output);
 }
@@ -109,7 +108,7 @@ int session_begin(struct tracing *tracing, uint16_t flags)
 			sigaction(stopping[i], &(struct sigaction){ .sa_handler = on_stop }, NULL);
 	r = instance_make(&session->instance);
 	if (r == 0)
-		r = buffers_open(session->instance, &session->buffers);
+		r = buffers_open(session);
 	/* Readable when any CPU has a record; nothing is read from it. */
 	if (r == 0)
 		tracing->fd =
@@ -153,7 +152,7 @@ struct session *session_free(struct session *session)
 
 	if (!session)
 		return NULL;
-	buffers_free(session->buffers);
+	buffers_close(session);
 	session->tracing->fd = fd_close(session->tracing->fd);
 	if (session->instance) {
 		string_copy(name, sizeof(name), tracefs_instance_get_name(session->instance));

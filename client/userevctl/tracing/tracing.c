@@ -91,7 +91,7 @@ int tracing_look(struct tracing *tracing)
 
 	catalogue_deinit(&tracing->events);
 	if (tracing->kernel && !tracing->blind) {
-		status = tracefs_text("user_events_status");
+		status = tracefs_instance_file_read(NULL, "user_events_status", NULL);
 		if (!status)
 			return tracefs_explain("read user_events_status", errno ? -errno : -EIO);
 	}

@@ -134,7 +134,7 @@ const struct writer *writers_find(struct session *session, uint64_t pid)
 	process->looked = now;
 	/* A process that has ended is known from the daemon, or from the kernel. */
 	if (!read_process(session, process) && is_new && !process->is_inside) {
-		_cleanup_(freep) char *commands = tracefs_text("saved_cmdlines");
+		_cleanup_(freep) char *commands = tracefs_instance_file_read(NULL, "saved_cmdlines", NULL);
 
 		if (commands)
 			text_find_command(commands, pid, process->writer.comm);
