@@ -382,11 +382,8 @@ void reload_deinit(struct daemon *daemon)
 int handle_reload(struct client *client, const struct message *message)
 {
 	struct reload *reload = daemon_of(client)->reload;
-	struct reload_listing *listing;
+	struct reload_listing *listing = listing_new(client, message->serial, &reload_kind);
 
-	if (decode_empty(message->body) != 0)
-		return REFUSAL_BAD_PACKET;
-	listing = listing_new(client, message->serial, &reload_kind);
 	if (!listing)
 		return 0;
 	listing->number = reload->n_done + (reload->outcome ? 2 : 1);
