@@ -156,11 +156,8 @@ int handle_explain(struct client *client, const struct message *message)
 		control_refuse(client, message->serial, REFUSAL_BAD_PACKET, "a cgroup's path begins with a slash");
 		return 0;
 	}
-	if (tenant_of_cgroup(client->holder.registry, path, &question.tenant) < 0) {
-		control_refuse(client, message->serial, REFUSAL_TROUBLE,
-			       "the daemon is out of memory; try again later");
-		return 0;
-	}
+	if (tenant_of_cgroup(client->holder.registry, path, &question.tenant) < 0)
+		return -ENOMEM;
 	r = explain_decide(&question, &why);
 	packet = client_answer(client, KIND_ROWS, message->serial, 0);
 	mark = encode_rows(packet);

@@ -54,7 +54,7 @@ static void put_rules(struct values *values, const struct explanation *explanati
 	if (*explanation->name && prefix->text)
 		values_put(values, tenant, POLICY_NAME_PREFIX, prefix);
 	if (*explanation->name && verdict->glob)
-		values_put_text(values, tenant, policy_key_name(verdict->key), verdict->glob->text,
+		values_put_text(values, tenant, policy_keys[verdict->key].name, verdict->glob->text,
 				&verdict->glob->origin);
 	else if (*explanation->name)
 		values_put(values, tenant, verdict->key, verdict->value);
