@@ -79,22 +79,6 @@ static int janitor_start(struct janitor *janitor, void (*remove)(void *), void *
 	return 0;
 }
 
-/* A change of the user clears the signal of --exit-with-parent, so it is set again. */
-static int user_become(uid_t uid, gid_t gid)
-{
-	pid_t parent = getppid();
-	int signal = 0, r;
-
-	prctl(PR_GET_PDEATHSIG, &signal);
-	r = privileges_become(uid, gid);
-	if (r == 0 && signal != 0) {
-		prctl(PR_SET_PDEATHSIG, signal);
-		if (getppid() != parent)
-			raise(signal);
-	}
-	return r;
-}
-
 int unprivileged_become(const char *name, struct janitor *janitor, void (*remove)(void *), void *data)
 {
 	const struct passwd *user;
@@ -115,7 +99,7 @@ int unprivileged_become(const char *name, struct janitor *janitor, void (*remove
 		return 0;
 	r = janitor_start(janitor, remove, data);
 	if (r == 0)
-		r = user_become(uid, gid);
+		r = privileges_become(uid, gid);
 	if (r < 0)
 		log_error("can't give up root's privileges: %s", strerror(-r));
 	/* The change of the user has reset this to fs.suid_dumpable. */
