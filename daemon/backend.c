@@ -184,14 +184,13 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const bool is_another = has_keeper(&daemon->options);
-	int r = try_keeper(daemon, is_another, why);
+	unsigned tries = is_another ? KEEPER_TRIES : 1;
+	int r;
 
-	/* A reason from the keeper is final, and so is a timeout. */
-	for (unsigned tries = 1; is_another && tries < KEEPER_TRIES && r < 0 && *why == '\0' && r != -ETIMEDOUT;
-	     tries++) {
-		usleep((useconds_t)(KEEPER_INTERVAL * 1e6));
+	do
 		r = try_keeper(daemon, is_another, why);
-	}
+	while (r < 0 && --tries > 0 && !*why && r != -ETIMEDOUT && usleep((useconds_t)(KEEPER_INTERVAL * 1e6)) == 0);
+	/* A reason from the keeper is final, and so is a timeout. */
 	if (r == 0 || *why)
 		return r;
 	if (is_another)

@@ -29,17 +29,13 @@ static int detect_backend(const struct keeper_options *options, struct preparati
 	struct probe probe = { .kind = BACKEND_EMBEDDED };
 
 	probe_tracefs(preparation->mounts.tracefs, &probe);
-	if (!probe.has_user_events || probe.kind == BACKEND_EMBEDDED) {
+	preparation->backend = probe.kind;
+	if (!probe.has_user_events || probe.kind == BACKEND_EMBEDDED)
 		text_printf(why, "this kernel has no user_events; Linux 6.4 or later with CONFIG_USER_EVENTS=y has");
-		return -EOPNOTSUPP;
-	}
-	if (!streq(options->backend, "auto") && !streq(options->backend, backend_name(probe.kind))) {
+	else if (!streq(options->backend, "auto") && !streq(options->backend, backend_name(probe.kind)))
 		text_printf(why, "this machine has no %s: this kernel has user_events (%s)", options->backend,
 			    backend_name(probe.kind));
-		return -EOPNOTSUPP;
-	}
-	preparation->backend = probe.kind;
-	return 0;
+	return why->length > 0 ? -EOPNOTSUPP : 0;
 }
 
 /* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
