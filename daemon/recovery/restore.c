@@ -235,7 +235,7 @@ static int restore_share(struct restoration *restoration, struct ledger_item *it
 	/* Without a lease on the file the client does not use it. */
 	if (!share)
 		return 0;
-	share->sent = true;
+	share_send(share);
 	shares_enter(&client->holder);
 	return 0;
 }
