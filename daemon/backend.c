@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -25,42 +24,21 @@
  * name is used, or the daemon does not start.
  */
 
-enum { ARGUMENTS_MAX = 8, ARGUMENT_BYTES = PATH_MAX + 16 };
-
-struct command {
-	char text[ARGUMENTS_MAX][ARGUMENT_BYTES];
-	char *argv[ARGUMENTS_MAX + 1];
-	size_t n;
-};
-
-static void command_add(struct command *command, const char *format, ...) _printf_(2, 3);
-static void command_add(struct command *command, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(command->text[command->n], ARGUMENT_BYTES, format, arguments);
-	va_end(arguments);
-	command->argv[command->n] = command->text[command->n];
-	command->n++;
-}
-
-static void make_command(const struct daemon *daemon, struct command *command)
+/* Zeros and "" are the keeper's defaults. The policy decides which tenants may register persistent events. */
+static int spawn_keeper(struct daemon *daemon, const char *path, const posix_spawn_file_actions_t *actions)
 {
 	const struct options *options = &daemon->options;
+	char backend[64], guard[64], capacity[64], page_bits[64], pages[PATH_MAX + 16];
+	char *const argv[] = { (char[]){ "userevd-keeper" },  backend, guard, capacity, page_bits, pages,
+			       (char[]){ "--allow-persist" }, NULL };
+	char *const environment[] = { NULL };
 
-	*command = (struct command){ 0 };
-	command_add(command, "userevd-keeper");
-	command_add(command, "--backend=%s", options->backend);
-	command_add(command, "--guard=%s", options->guard);
-	if (options->capacity)
-		command_add(command, "--capacity=%u", options->capacity);
-	if (options->page_bits)
-		command_add(command, "--page-bits=%u", options->page_bits);
-	if (*daemon->pages)
-		command_add(command, "--pages=%s", daemon->pages);
-	/* The policy decides which tenants may. */
-	command_add(command, "--allow-persist");
+	snprintf(backend, sizeof(backend), "--backend=%s", options->backend);
+	snprintf(guard, sizeof(guard), "--guard=%s", options->guard);
+	snprintf(capacity, sizeof(capacity), "--capacity=%u", options->capacity);
+	snprintf(page_bits, sizeof(page_bits), "--page-bits=%u", options->page_bits);
+	snprintf(pages, sizeof(pages), "--pages=%s", daemon->pages);
+	return -posix_spawn(&daemon->keeper, path, actions, NULL, argv, environment);
 }
 
 static const char own_pages[] = "pages", keepers_pages[] = "keeper-pages";
@@ -108,9 +86,7 @@ static void find_pages(struct daemon *daemon, const char *kind, uid_t owner)
 static int start_keeper(struct daemon *daemon, int *ret)
 {
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
-	char *const environment[] = { NULL };
 	posix_spawn_file_actions_t actions;
-	struct command command;
 	char path[PATH_MAX];
 	int pair[2], r;
 
@@ -123,14 +99,13 @@ static int start_keeper(struct daemon *daemon, int *ret)
 	theirs = pair[1];
 	find_pages(daemon, keepers_pages, geteuid());
 	sweep_others(daemon, own_pages, unprivileged_user(daemon->options.user));
-	make_command(daemon, &command);
 	posix_spawn_file_actions_init(&actions);
 	r = -posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_SOCKET);
 	/* A process that waits for the end of our output must not wait for the keeper. The keeper reports to the daemon. */
 	for (int fd = STDIN_FILENO; r == 0 && fd <= STDERR_FILENO && !daemon->options.foreground; fd++)
 		r = -posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
 	if (r == 0)
-		r = -posix_spawn(&daemon->keeper, path, &actions, NULL, command.argv, environment);
+		r = spawn_keeper(daemon, path, &actions);
 	posix_spawn_file_actions_destroy(&actions);
 	if (r == 0)
 		*ret = fd_steal(&ours);

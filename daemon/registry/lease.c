@@ -43,31 +43,13 @@ struct reference *lease_get(struct holder *holder, struct reference *reference)
 
 	if (leased)
 		return leased;
-	share = share_get(holder, reference->stream);
-	if (!share || !id_table_add(&holder->leases, reference))
+	/* Room first: a share without a lease would stay. */
+	share = id_table_reserve(&holder->leases, 1) ? share_get(holder, reference->stream) : NULL;
+	if (!share)
 		return NULL;
+	id_table_add(&holder->leases, reference);
 	lease_begin(holder, share, reference);
 	return reference;
-}
-
-bool leases_get(struct holder *holder, struct reference *const *references, size_t n)
-{
-	struct share *share = NULL;
-
-	/* Room for all at once. */
-	if (!id_table_reserve(&holder->leases, (uint32_t)n))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (lease_by_bit(holder, (uint32_t)references[i]->bit))
-			continue;
-		if (!share || share->stream != references[i]->stream)
-			share = share_get(holder, references[i]->stream);
-		if (!share)
-			return false;
-		id_table_add(&holder->leases, references[i]);
-		lease_begin(holder, share, references[i]);
-	}
-	return true;
 }
 
 bool lease_release(struct holder *holder, struct reference *reference)

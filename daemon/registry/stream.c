@@ -173,7 +173,7 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 		return false;
 	stream_unshare(stream);
 	/* A client that alone gets the file can harm only itself. */
-	return stream->users > own || stream->was_kept;
+	return stream->users > own || stream->sent;
 }
 
 static bool is_unguarded(const struct registry *registry)
@@ -287,7 +287,6 @@ static void stream_keep_no_more(struct stream *stream)
 
 struct stream *stream_use(struct stream *stream)
 {
-	stream->was_kept |= stream->kept;
 	stream_keep_no_more(stream);
 	stream->users++;
 	return stream;

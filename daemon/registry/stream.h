@@ -43,7 +43,7 @@ struct stream {
 	unsigned users;		    /* shares, and requests that are about to have a share */
 	unsigned live;		    /* references with a lease */
 	bool kept;		    /* in the list of its level */
-	bool was_kept;		    /* it was kept, and an earlier client may still have a copy */
+	bool sent;		    /* a client was sent the file, and may still have a copy after it has left */
 	bool lingers;		    /* see linger.c */
 	bool ends;		    /* it is being freed */
 	bool is_due;		    /* in the list of its tenant, to be looked at */

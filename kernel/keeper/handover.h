@@ -7,6 +7,7 @@
 
 struct preparation {
 	struct mounts mounts;
+	enum wire_backend backend;
 	bool guarded;
 	char no_guard[WIRE_SENTENCE_MAX - 64]; /* why not */
 	char failure[WIRE_SENTENCE_MAX + 1];   /* "": none; otherwise the keeper can't serve */

@@ -13,7 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "kernel/keeper/guard.h"
 #include "kernel/keeper/handover.h"
@@ -25,12 +24,11 @@
 #include "kernel/program.h"
 
 /* Finds the kernel's ABI by probing; a backend that was named has to match. */
-static int detect_backend(const struct keeper_options *options, const struct mounts *mounts, enum wire_backend *ret,
-			  struct text *why)
+static int detect_backend(const struct keeper_options *options, struct preparation *preparation, struct text *why)
 {
 	struct probe probe = { .kind = BACKEND_EMBEDDED };
 
-	probe_tracefs(mounts->tracefs, &probe);
+	probe_tracefs(preparation->mounts.tracefs, &probe);
 	if (!probe.has_user_events || probe.kind == BACKEND_EMBEDDED) {
 		text_printf(why, "this kernel has no user_events; Linux 6.4 or later with CONFIG_USER_EVENTS=y has");
 		return -EOPNOTSUPP;
@@ -40,39 +38,14 @@ static int detect_backend(const struct keeper_options *options, const struct mou
 			    backend_name(probe.kind));
 		return -EOPNOTSUPP;
 	}
-	*ret = probe.kind;
+	preparation->backend = probe.kind;
 	return 0;
-}
-
-/* Root without privileges may lack access if the data file, or a directory above it, has another owner. */
-static void explain_no_data(int tracefs, int error, struct text *why)
-{
-	_cleanup_(fd_closep) int data = openat(tracefs, "user_events_data", O_WRONLY | O_CLOEXEC);
-	struct stat status = { 0 };
-
-	if (fstatat(tracefs, "user_events_data", &status, 0) < 0)
-		(void)fstat(tracefs, &status);
-	if (error == -EACCES && status.st_uid != 0)
-		text_printf(
-			why,
-			"tracefs belongs to user %u, and the keeper is root without privileges; remount it with uid=0",
-			status.st_uid);
-	else if (error == -EACCES && data >= 0)
-		text_printf(why, "user_events_status can't be read; give root that permission (chmod u+r)");
-	else if (error == -EACCES)
-		text_printf(why,
-			    "user_events_data can't be opened for writing; give root that permission (chmod u+rw)");
-	else if (error == -EPERM)
-		text_printf(why, "the kernel lets no process open user_events_data (lockdown?)");
-	else
-		text_printf(why, "can't use user_events: %s", strerror(-error));
 }
 
 /* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
 static int keeper_prepare(const struct keeper_options *options, struct preparation *ret, struct text *why)
 {
 	const char *pages = *options->pages ? options->pages : NULL, *tracefs;
-	enum wire_backend backend = BACKEND_EMBEDDED;
 	char guard[PATH_MAX];
 	struct probe probe;
 	int r;
@@ -89,7 +62,7 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	tracefs = probe.tracefs_mounted ? probe.tracefs : NULL;
 	r = mounts_open_tracefs(tracefs, &ret->mounts, why);
 	if (r == 0)
-		r = detect_backend(options, &ret->mounts, &backend, why);
+		r = detect_backend(options, ret, why);
 	if (r == 0 && !streq(options->guard, "off"))
 		ret->guarded = keeper_guard_load(guard, ret->mounts.tracefs_id, options->prepare, ret->no_guard,
 						 sizeof(ret->no_guard)) == 0;
@@ -98,8 +71,8 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 		r = -EOPNOTSUPP;
 	}
 	if (r == 0)
-		r = backend == BACKEND_STATUS_PAGE ? mounts_open_status(tracefs, pages, &ret->mounts, why)
-						   : mounts_open_pages(pages, &ret->mounts, why);
+		r = ret->backend == BACKEND_STATUS_PAGE ? mounts_open_status(tracefs, pages, &ret->mounts, why)
+							: mounts_open_pages(pages, &ret->mounts, why);
 	if (r < 0)
 		preparation_deinit(ret);
 	return r;
@@ -110,16 +83,9 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 			struct text *why)
 {
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
-	enum wire_backend backend = BACKEND_EMBEDDED;
-	_cleanup_(fd_closep) int tracefs = -1;
 	struct rlimit files;
 	int r;
 
-	r = detect_backend(options, &preparation->mounts, &backend, why);
-	if (r < 0)
-		return r;
-	/* user_events_new() closes the mounts where it fails. */
-	tracefs = fcntl(preparation->mounts.tracefs, F_DUPFD_CLOEXEC, 0);
 	/* Every page is locked in memory. */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -133,15 +99,18 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 	r = privileges_keep((privileges_held() & CAPABILITY(CAP_SYS_RESOURCE)) |
 			    (options->limits.persist ? CAPABILITY(CAP_PERFMON) : 0));
 	if (r == 0) {
-		r = user_events_new(backend, &preparation->mounts, &options->limits, ret);
+		r = user_events_new(preparation->backend, &preparation->mounts, &options->limits, ret);
 		preparation->mounts = PREPARATION_NONE.mounts;
 	}
-	if (r != 0) {
-		explain_no_data(tracefs, r, why);
+	if (r == -EACCES)
+		text_printf(why, "user_events_data can't be opened for writing, or user_events_status not be read, by "
+				 "root without privileges; mount tracefs with uid=0, and give root these permissions");
+	else if (r < 0)
+		text_printf(why, "can't use user_events: %s", strerror(-r));
+	if (r < 0)
 		return r;
-	}
 	(*ret)->facts.guarded = preparation->guarded;
-	if (!preparation->guarded && backend == BACKEND_ENABLE_ADDRESS)
+	if (!preparation->guarded && preparation->backend == BACKEND_ENABLE_ADDRESS)
 		snprintf((*ret)->facts.note, sizeof((*ret)->facts.note), "%s", preparation->no_guard);
 	return 0;
 }

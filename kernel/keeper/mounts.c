@@ -44,12 +44,9 @@ static void explain_no_tracefs(const char *mounted, int error, struct text *why)
 {
 	if (error == -ENODEV)
 		text_printf(why, "this kernel has no tracefs; it wants CONFIG_FTRACE=y and CONFIG_USER_EVENTS=y");
-	else if (error == -EPERM && mounted)
+	else if (error == -EPERM)
 		text_printf(why,
 			    "no permission for a mount of tracefs of its own (CAP_SYS_ADMIN); run userevd as root");
-	else if (error == -EPERM)
-		text_printf(why, "tracefs is not mounted, and there is no permission to mount it; as root: "
-				 "mount -t tracefs tracefs /sys/kernel/tracing");
 	else
 		text_printf(why, "can't %s tracefs: %s", mounted ? "open" : "mount", strerror(-error));
 }

@@ -60,7 +60,7 @@ static void keeper_answer(struct keeper *keeper)
 	keeper->stalled = false;
 	while (keeper->n > 0 && keeper->work[keeper->first].under_way == 0) {
 		struct work *work = &keeper->work[keeper->first];
-		int r = message_send(keeper->socket, MESSAGE_ANSWERS, work->calls, work->n, &work->n);
+		int r = message_send(keeper->socket, keeper->message.packet, MESSAGE_ANSWERS, work->calls, work->n);
 
 		/* The kernel counts fds in flight for all programs of a user, so other programs can leave no room. */
 		keeper->stalled = r == -ETOOMANYREFS;

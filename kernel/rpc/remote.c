@@ -136,14 +136,14 @@ static int remote_send(struct remote *remote)
 {
 	while (remote->sending && remote->packets < WINDOW && remote->greeted && remote->failed == 0) {
 		struct batch *batch = remote->sending;
-		size_t n = batch->n - batch->sent;
 		int r;
 
 		if (remote->kernel.stalled && concerns_deposits(batch)) {
 			remote_stall(remote, batch);
 			continue;
 		}
-		r = message_send(remote->kernel.fd, MESSAGE_CALLS, batch->calls + batch->sent, n, &n);
+		r = message_send(remote->kernel.fd, remote->message.packet, MESSAGE_CALLS, batch->calls + batch->sent,
+				 batch->n - batch->sent);
 		/* Sending goes on when the calls that fill the queue, or memory, are answered. */
 		if ((r == -EAGAIN || r == -ETOOMANYREFS || r == -ENOMEM || r == -ENOBUFS) && remote->packets > 0)
 			return 0;
@@ -154,8 +154,8 @@ static int remote_send(struct remote *remote)
 		}
 		if (r < 0)
 			return r;
-		remote->under_way[remote->packets++] = n;
-		batch->sent += n;
+		remote->under_way[remote->packets++] = (size_t)r;
+		batch->sent += (size_t)r;
 		if (batch->sent == batch->n)
 			remote->sending = TAILQ_NEXT(batch, entry);
 	}

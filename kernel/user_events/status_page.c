@@ -39,11 +39,13 @@ static int register_text(int file, const char *text, uint32_t *ret_bit, uint32_t
 	return 0;
 }
 
-static int status_witness(int file, const char *name, uint32_t *ret_index)
+static int status_join(int file, const char *text, uint16_t flags _unused_, uint32_t bit, uint32_t *ret_index)
 {
-	uint32_t bit;
+	uint32_t now = 0;
+	int r = registration_answer(register_text(file, text, &now, ret_index));
 
-	return register_text(file, name, &bit, ret_index);
+	/* A program with a stream has deleted the event, and it was registered again: our clients look at the wrong bit. */
+	return r == 0 && bit != 0 && now != bit ? -ESTALE : r;
 }
 
 /*
@@ -197,37 +199,25 @@ static int status_place_one(struct user_events *user_events, struct event_stream
  */
 static int status_adopt_one(struct user_events *user_events, int file, const struct holding *holding)
 {
-	uint32_t bit = 0, index;
+	uint32_t index;
 	int r = format_compare(user_events->mounts.tracefs, holding->text);
 
 	if (r < 0)
 		return r;
 	if (r != FORMAT_SAME)
 		return KERNEL_E_NO_SUCH;
-	r = registration_answer(register_text(file, holding->text, &bit, &index));
-	return r == 0 && bit != holding->bit ? KERNEL_E_NO_SUCH : r;
+	r = status_join(file, holding->text, 0, holding->bit, &index);
+	return r == -ESTALE ? KERNEL_E_NO_SUCH : r;
 }
 
-static void status_place(struct user_events *user_events, struct placement *placement)
+static void status_place(struct user_events *user_events, struct placement *placement, int file)
 {
 	left_behind_settle(user_events);
 	for (size_t i = 0; i < placement->n; i++)
 		placement->calls[i]->result =
-			placement->file < 0 ? status_place_one(user_events, placement->stream, placement->holdings[i])
-					    : status_adopt_one(user_events, placement->file, placement->holdings[i]);
-	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
-}
-
-static int status_join(struct user_events *user_events _unused_, struct event_stream *stream,
-		       const struct holding *holding, uint32_t *ret_index)
-{
-	uint32_t bit = 0;
-	int r = registration_answer(register_text(stream->fd, holding->text, &bit, ret_index));
-
-	if (r != 0)
-		return r;
-	/* A program with a stream has deleted the event, and it was registered again: our clients look at the wrong bit. */
-	return bit == holding->bit ? 0 : -ESTALE;
+			file == placement->stream->fd
+				? status_place_one(user_events, placement->stream, placement->holdings[i])
+				: status_adopt_one(user_events, file, placement->holdings[i]);
 }
 
 static int status_dispatch(struct user_events *user_events)
@@ -271,7 +261,6 @@ static const struct user_events_abi status_page_abi = {
 	.page_new = status_page_new,
 	.place = status_place,
 	.join = status_join,
-	.witness = status_witness,
 	.forget_witness = unwanted_add,
 	.remove = status_remove,
 	.maximum = status_maximum,

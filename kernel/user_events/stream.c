@@ -112,13 +112,12 @@ void stream_leave_witness(struct user_events *user_events, struct event_stream *
 		return;
 	snprintf(stream->witness, sizeof(stream->witness), WITNESS_PREFIX "%016" PRIx64 "%016" PRIx64, number[0],
 		 number[1]);
-	if (user_events->abi->witness(stream->fd, stream->witness, &index) < 0) {
+	if (user_events->abi->join(stream->fd, stream->witness, 0, 0, &index) != 0) {
 		*stream->witness = '\0';
 		return;
 	}
 	user_events->witnesses++;
 	stream_note_index(stream, index);
-	stream_check_indexes(stream);
 }
 
 /* Deletes the witness if the kernel allows that: then no copy of the file is open. */
@@ -147,24 +146,11 @@ void stream_forget_witness(struct user_events *user_events, struct event_stream 
 		user_events->abi->forget_witness(user_events, stream->witness);
 }
 
-/*
- * The kernel numbers a file's events from 0 on, so a gap in our indexes is an event of another program. Answers of several processes
- * come in any order, so this is checked when none is under way.
- */
-
+/* The kernel numbers a file's events from 0 on, so a gap is an event of another program. */
 void stream_note_index(struct event_stream *stream, uint32_t index)
 {
-	stream->fresh += index >= stream->settled;
+	stream->self_registered |= index > stream->next_index;
 	stream->next_index = MAX(stream->next_index, index + 1);
-}
-
-void stream_check_indexes(struct event_stream *stream)
-{
-	if (stream->under_way > 0)
-		return;
-	stream->self_registered |= stream->next_index > stream->settled + stream->fresh;
-	stream->settled = stream->next_index;
-	stream->fresh = 0;
 }
 
 bool stream_is_clean(const struct event_stream *stream)

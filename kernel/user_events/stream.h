@@ -26,9 +26,7 @@ void stream_forget_witness(struct user_events *, struct event_stream *);
 /* Whether any copy of the file is open, by its witness or its lock. */
 bool stream_is_open(struct user_events *, struct event_stream *);
 
-/* The kernel has given this index to an event of ours. */
+/* The kernel has given this index to an event of ours. Sets `self_registered` if it has given one to another event before. */
 void stream_note_index(struct event_stream *, uint32_t index);
-/* Sets `self_registered` if an index was given to an event that is not ours. */
-void stream_check_indexes(struct event_stream *);
 /* Whether only the keeper has registered events on it. */
 bool stream_is_clean(const struct event_stream *);

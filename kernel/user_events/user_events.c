@@ -9,11 +9,10 @@
 #include "kernel/user_events/allocate.h"
 #include "kernel/user_events/inheritance.h"
 #include "kernel/user_events/look.h"
-#include "kernel/user_events/placement.h"
 #include "kernel/user_events/registration.h"
 #include "kernel/user_events/stream.h"
 
-/* Carries out the daemon's calls one after the other, except for registrations, which take the kernel long: see placement.c. */
+/* Carries out the daemon's calls one after the other, but new events together: see registration.c. */
 
 static struct user_events *user_events_of(struct kernel *kernel)
 {
@@ -194,42 +193,37 @@ static int on_set_maximum(struct user_events *user_events _unused_, struct kerne
 	return look_set_maximum(call->index);
 }
 
-static int carry_out(struct user_events *user_events, struct job *job, struct kernel_call *call)
+static int carry_out(struct user_events *user_events, struct kernel_call *call)
 {
 	static const struct {
 		int (*handle)(struct user_events *, struct kernel_call *, const struct target *);
 		bool needs_page;
 		bool needs_stream;
-		bool at_once; /* does not depend on registrations that are under way */
 	} handlers[KERNEL_OP_MAX_] = {
-		[KERNEL_PAGE_NEW] = { on_page_new, .at_once = true },
+		[KERNEL_PAGE_NEW] = { on_page_new },
 		[KERNEL_PAGE_FREE] = { on_page_free, .needs_page = true },
-		[KERNEL_STREAM_NEW] = { on_stream_new, .needs_page = true, .at_once = true },
+		[KERNEL_STREAM_NEW] = { on_stream_new, .needs_page = true },
 		[KERNEL_STREAM_FREE] = { on_stream_free, .needs_stream = true },
+		[KERNEL_REGISTER] = { on_register, .needs_stream = true },
 		[KERNEL_RELEASE] = { on_release, .needs_stream = true },
 		[KERNEL_STILL_OPEN] = { on_still_open, .needs_stream = true },
 		[KERNEL_CLEAN] = { on_clean, .needs_stream = true },
 		[KERNEL_LOOK] = { on_look },
 		[KERNEL_SET_MAXIMUM] = { on_set_maximum },
-		[KERNEL_PAGE_FETCH] = { on_page_fetch, .needs_page = true, .at_once = true },
-		[KERNEL_STREAM_FETCH] = { on_stream_fetch, .needs_stream = true, .at_once = true },
+		[KERNEL_PAGE_FETCH] = { on_page_fetch, .needs_page = true },
+		[KERNEL_STREAM_FETCH] = { on_stream_fetch, .needs_stream = true },
 		[KERNEL_DISOWN] = { on_disown },
-		[KERNEL_PAGE_ADOPT] = { on_page_adopt, .at_once = true },
-		[KERNEL_STREAM_ADOPT] = { on_stream_adopt, .needs_page = true, .at_once = true },
+		[KERNEL_PAGE_ADOPT] = { on_page_adopt },
+		[KERNEL_STREAM_ADOPT] = { on_stream_adopt, .needs_page = true },
+		[KERNEL_ADOPT] = { on_register, .needs_stream = true },
 	};
 	struct target target;
 
-	if (call->op == KERNEL_REGISTER || call->op == KERNEL_ADOPT) {
-		NUMBER_FIND(by_number, user_events->streams, call->stream, target.stream);
-		return target.stream ? on_register(user_events, job, target.stream, call) : KERNEL_E_NO_SUCH;
-	}
 	/* The keeper carries out deposits itself. */
 	if (call->op >= KERNEL_OP_MAX_ || !handlers[call->op].handle)
 		return KERNEL_E_UNSUPPORTED;
-	if (!handlers[call->op].at_once) {
-		placements_send(user_events, job);
-		placements_finish(user_events);
-	}
+	if (handlers[call->op].handle != on_register)
+		registrations_send(user_events);
 	NUMBER_FIND(by_number, user_events->pages, call->page, target.page);
 	NUMBER_FIND(by_number, user_events->streams, call->stream, target.stream);
 	if ((handlers[call->op].needs_page && !target.page) || (handlers[call->op].needs_stream && !target.stream))
@@ -241,34 +235,25 @@ static void user_events_submit(struct kernel *kernel, struct kernel_call *calls,
 			       void *data)
 {
 	struct user_events *user_events = user_events_of(kernel);
-	struct job *job = job_new(calls, n, done, data);
 
 	for (size_t i = 0; i < n; i++) {
-		calls[i].result = carry_out(user_events, job, &calls[i]);
+		calls[i].result = carry_out(user_events, &calls[i]);
 		if (message_op(calls[i].op)->takes_fd)
 			calls[i].fd = fd_close(calls[i].fd);
 	}
-	job_end(user_events, job);
-}
-
-/* Calls that are under way are carried out, whether or not the daemon is still there. */
-static void user_events_cancel(struct kernel *kernel)
-{
-	placements_finish(user_events_of(kernel));
+	registrations_send(user_events);
+	if (done)
+		done(data, calls, n);
 }
 
 static int user_events_dispatch(struct kernel *kernel)
 {
 	struct user_events *user_events = user_events_of(kernel);
-	bool is_due = inheritance_is_due(user_events);
-	int r = user_events->abi->dispatch(user_events);
 
 	page_files_dispatch(&user_events->files);
-	placements_settle(user_events);
-	/* Otherwise at the next look. */
-	if (is_due && user_events->under_way == 0)
+	if (inheritance_is_due(user_events))
 		inheritance_look(user_events);
-	return r;
+	return user_events->abi->dispatch(user_events);
 }
 
 static void user_events_orphan(struct kernel *kernel)
@@ -281,7 +266,6 @@ static void user_events_free(struct kernel *kernel)
 	struct user_events *user_events = user_events_of(kernel);
 
 	user_events->ending = true;
-	placements_finish(user_events);
 	while (user_events->streams)
 		user_events_stream_free(user_events, user_events->streams);
 	while (!TAILQ_EMPTY(&user_events->disowned))
@@ -301,13 +285,11 @@ static void user_events_free(struct kernel *kernel)
 	fd_close(user_events->mounts.pages);
 	fd_close(user_events->mounts.pages_read_only);
 	fd_close(kernel->fd);
-	free(user_events->spare);
 	free(user_events);
 }
 
 static const struct kernel_ops user_events_ops = {
 	.submit = user_events_submit,
-	.cancel = user_events_cancel,
 	.dispatch = user_events_dispatch,
 	.free = user_events_free,
 	.orphan = user_events_orphan,
@@ -366,7 +348,6 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 	user_events->files = PAGE_FILES_NONE;
 	user_events->left_behind = (struct left_behind){ .directory = -1, .lock = -1, .instance = -1 };
 	LIST_INIT(&user_events->enablers);
-	TAILQ_INIT(&user_events->answered);
 	TAILQ_INIT(&user_events->disowned);
 	r = user_events_init(user_events, backend, limits);
 	if (r < 0) {

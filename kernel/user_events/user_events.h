@@ -17,15 +17,12 @@
 #include "protocol/base/table.h"
 
 struct event_page;
-struct job;
 struct event_stream;
 struct holding;
-struct placement;
 struct user_events;
 
 LIST_HEAD(holding_list, holding);
 LIST_HEAD(enabler_list, enabler_process);
-TAILQ_HEAD(placement_queue, placement);
 TAILQ_HEAD(stream_queue, event_stream);
 SLIST_HEAD(unwanted_list, unwanted);
 
@@ -47,11 +44,8 @@ struct places {
 struct enabler_process {
 	pid_t pid;
 	int fd;
-	bool broken; /* is about to end, and gets no requests any more */
 	uint32_t enablers;
 	struct holding_list holdings;
-	struct placement_queue asked; /* without an answer, the oldest first */
-	unsigned n_asked;
 	LIST_ENTRY(enabler_process) entry;
 };
 
@@ -65,8 +59,7 @@ struct event_page {
 	bool known;    /* to this daemon; otherwise only its predecessor had it */
 	bool disowned; /* has no number, and ends with its last stream */
 	struct bits bits;
-	struct holding *holdings;	/* table by name */
-	struct holding *multi_holdings; /* table by text: of many formats */
+	struct holding *holdings; /* table by name; of many formats by text */
 	UT_hash_handle by_number;
 };
 
@@ -83,8 +76,7 @@ struct holding {
 	uint16_t flags;
 	uint16_t text_length;
 	bool foreign;			 /* before Linux 6.4: the event existed before */
-	bool placed;			 /* otherwise its registration is under way, and may fail */
-	bool enabled;			 /* its enabler is registered */
+	bool placed;			 /* otherwise it is not registered yet, and that may fail */
 	struct enabler_process *process; /* which has its enabler, or will have it; before Linux 6.4 NULL */
 	LIST_ENTRY(holding) in_process;
 	UT_hash_handle by_key;
@@ -103,9 +95,6 @@ struct event_stream {
 	bool known;    /* as of a page */
 	struct slot *slots;
 	uint32_t next_index;  /* the kernel's next one, if no other program registers on the stream */
-	uint32_t settled;     /* next_index when nothing was under way */
-	uint32_t fresh;	      /* indexes of ours since then */
-	unsigned under_way;   /* placements on it */
 	bool self_registered; /* another program has registered on it */
 	/* An event that exists only on this file, while it lingers unguarded; "": none. */
 	char witness[WITNESS_SIZE];
@@ -121,15 +110,10 @@ struct target {
 
 enum { AT_ONCE = 100 }; /* events in one request to an enabler process */
 
-/* New holdings with enablers in one process, registered on one stream; ADOPT registers them on no stream, which has them already. */
+/* New holdings with enablers in one process, to be registered on one stream; ADOPT has them on the stream already. */
 struct placement {
-	struct job *job;
 	struct event_stream *stream;
-	struct enabler_process *process;
-	int file;   /* ADOPT: a data file of our own; or -1 */
-	bool again; /* the first process died of it, or with it */
 	size_t n;
-	TAILQ_ENTRY(placement) entry;
 	struct holding *holdings[AT_ONCE]; /* with their first slot */
 	struct kernel_call *calls[AT_ONCE];
 };
@@ -143,18 +127,12 @@ struct user_events_abi {
 	/* Undoes take_place(). */
 	void (*give_place)(struct user_events *, struct holding *);
 	/*
-	 * Registers new holdings: sets the calls' results, the slots' indexes, and the holdings' bits if the kernel chooses them. Then, now
-	 * or later, moves the placement to `answered`.
+	 * Registers new holdings on the file, the stream's or one of our own: sets the calls' results, which are answers, the slots' indexes,
+	 * and the holdings' bits if the kernel chooses them.
 	 */
-	void (*place)(struct user_events *, struct placement *);
-	/* Turns the results into answers. NULL: they are answers. */
-	void (*settle)(struct user_events *, struct placement *);
-	/* Waits until a placement may have been answered. NULL: none is ever under way. */
-	void (*wait)(struct user_events *);
-	/* Registers an event of the page on one more stream. */
-	int (*join)(struct user_events *, struct event_stream *, const struct holding *, uint32_t *ret_index);
-	/* Registers an event on a file, and nothing else. */
-	int (*witness)(int file, const char *name, uint32_t *ret_index);
+	void (*place)(struct user_events *, struct placement *, int file);
+	/* Registers an event on one more file, if it still has this bit (0: any). */
+	int (*join)(int file, const char *text, uint16_t flags, uint32_t bit, uint32_t *ret_index);
 	/* The witness is not needed any more, and may still exist. NULL: it ends by itself. */
 	void (*forget_witness)(struct user_events *, const char *name);
 	/* Removes events whose last slot has gone; at most AT_ONCE. */
@@ -191,10 +169,7 @@ struct user_events {
 	bool ending;			/* programs keep their events */
 	struct spawner spawner;
 	struct enabler_list enablers;
-	struct enabler_process *filling; /* got the last enabler; or NULL */
-	unsigned under_way;		 /* placements that are not finished */
-	struct placement_queue answered; /* placements with results */
-	struct placement *spare;	 /* is used for the next call; or NULL */
+	struct placement placement; /* not sent yet */
 };
 
 /* --- user_events.c --- */

@@ -110,7 +110,7 @@ TEST(names_follow_from_paths)
 		{ "process:12", "process:12" },
 		/* Without a component. */
 		{ "/", "/" },
-		{ "//", "//" },
+		{ "//", "/" },
 		{ "", "" },
 	};
 
