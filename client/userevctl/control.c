@@ -70,7 +70,7 @@ int control_ask(struct control *control, uint16_t kind)
 int control_ask_strings(struct control *control, uint16_t kind, uint16_t flags, const char *const *strings, size_t n)
 {
 	struct packet packet = control_begin(control, kind);
-	size_t mark = encode_strings(&packet, flags);
+	size_t mark = encode_list(&packet, flags);
 
 	if (n > WIRE_BATCH_MAX)
 		return -E2BIG;

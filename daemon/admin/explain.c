@@ -160,7 +160,7 @@ int handle_explain(struct client *client, const struct message *message)
 		return -ENOMEM;
 	r = explain_decide(&question, &why);
 	packet = client_answer(client, KIND_ROWS, message->serial, 0);
-	mark = encode_rows(packet);
+	mark = encode_list(packet, 0);
 	explain_put_answer(packet, &question, r, sentence);
 	encode_count(packet, mark, (uint16_t)(1 + explain_put_rooms(packet, question.tenant)));
 	client_send(client, NULL, 0);

@@ -29,7 +29,7 @@ static bool listing_send_packet(struct listing *listing)
 {
 	struct client *client = listing->client;
 	struct packet *packet = client_answer(client, KIND_ROWS, listing->serial, WIRE_MORE);
-	size_t list = encode_rows(packet);
+	size_t list = encode_list(packet, 0);
 	uint16_t rows = 0;
 	int state = LISTING_ROW;
 

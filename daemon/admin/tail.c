@@ -57,7 +57,7 @@ int handle_trace(struct client *client, const struct message *message)
 		return 0;
 	}
 	packet = client_answer(client, KIND_ROWS, message->serial, 0);
-	list = encode_rows(packet);
+	list = encode_list(packet, 0);
 	row = encode_row_begin(packet);
 	row_put_u64(packet, "events", matched);
 	encode_row_end(packet, row);

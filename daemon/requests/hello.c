@@ -87,7 +87,7 @@ int handle_hello(struct client *client, const struct message *message)
 	uint64_t missing;
 	int r;
 
-	r = decode_hello(message->body, &hello);
+	r = decode_fixed(message->body, KIND_HELLO, &hello);
 	if (r != 0)
 		return r;
 	missing = hello.needs & ~hello_features(client->holder.tenant);

@@ -72,7 +72,7 @@ static int doctor_greet(struct doctor *doctor)
 	int r;
 
 	client->timeout = CLIENT_TIMEOUT_MS;
-	encode_hello(&packet, &hello);
+	encode_fixed(&packet, KIND_HELLO, &hello);
 	r = control_send(client, &packet);
 	/* A daemon that has refused the connection already may have closed it; its reason is still to be read. */
 	if (r == 0 || r == -EPIPE)
@@ -86,7 +86,7 @@ static int doctor_greet(struct doctor *doctor)
 	r = control_ask(client, KIND_QUERY);
 	if (r == 0 || r == -EPIPE)
 		r = control_receive(client, &message);
-	if (r == 0 && (message.kind != KIND_ACCOUNT || decode_account(message.body, &doctor->account) != 0))
+	if (r == 0 && (message.kind != KIND_ACCOUNT || decode_fixed(message.body, KIND_ACCOUNT, &doctor->account) != 0))
 		r = -EBADMSG;
 	return r;
 }
