@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -25,42 +24,21 @@
  * name is used, or the daemon does not start.
  */
 
-enum { ARGUMENTS_MAX = 8, ARGUMENT_BYTES = PATH_MAX + 16 };
-
-struct command {
-	char text[ARGUMENTS_MAX][ARGUMENT_BYTES];
-	char *argv[ARGUMENTS_MAX + 1];
-	size_t n;
-};
-
-static void command_add(struct command *command, const char *format, ...) _printf_(2, 3);
-static void command_add(struct command *command, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(command->text[command->n], ARGUMENT_BYTES, format, arguments);
-	va_end(arguments);
-	command->argv[command->n] = command->text[command->n];
-	command->n++;
-}
-
-static void make_command(const struct daemon *daemon, struct command *command)
+/* Zeros and "" are the keeper's defaults. The policy decides which tenants may register persistent events. */
+static int spawn_keeper(struct daemon *daemon, const char *path, const posix_spawn_file_actions_t *actions)
 {
 	const struct options *options = &daemon->options;
+	char backend[64], guard[64], capacity[64], page_bits[64], pages[PATH_MAX + 16];
+	char *const argv[] = { (char[]){ "userevd-keeper" },  backend, guard, capacity, page_bits, pages,
+			       (char[]){ "--allow-persist" }, NULL };
+	char *const environment[] = { NULL };
 
-	*command = (struct command){ 0 };
-	command_add(command, "userevd-keeper");
-	command_add(command, "--backend=%s", options->backend);
-	command_add(command, "--guard=%s", options->guard);
-	if (options->capacity)
-		command_add(command, "--capacity=%u", options->capacity);
-	if (options->page_bits)
-		command_add(command, "--page-bits=%u", options->page_bits);
-	if (*daemon->pages)
-		command_add(command, "--pages=%s", daemon->pages);
-	/* The policy decides which tenants may. */
-	command_add(command, "--allow-persist");
+	snprintf(backend, sizeof(backend), "--backend=%s", options->backend);
+	snprintf(guard, sizeof(guard), "--guard=%s", options->guard);
+	snprintf(capacity, sizeof(capacity), "--capacity=%u", options->capacity);
+	snprintf(page_bits, sizeof(page_bits), "--page-bits=%u", options->page_bits);
+	snprintf(pages, sizeof(pages), "--pages=%s", daemon->pages);
+	return -posix_spawn(&daemon->keeper, path, actions, NULL, argv, environment);
 }
 
 static const char own_pages[] = "pages", keepers_pages[] = "keeper-pages";
@@ -108,9 +86,7 @@ static void find_pages(struct daemon *daemon, const char *kind, uid_t owner)
 static int start_keeper(struct daemon *daemon, int *ret)
 {
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
-	char *const environment[] = { NULL };
 	posix_spawn_file_actions_t actions;
-	struct command command;
 	char path[PATH_MAX];
 	int pair[2], r;
 
@@ -123,14 +99,13 @@ static int start_keeper(struct daemon *daemon, int *ret)
 	theirs = pair[1];
 	find_pages(daemon, keepers_pages, geteuid());
 	sweep_others(daemon, own_pages, unprivileged_user(daemon->options.user));
-	make_command(daemon, &command);
 	posix_spawn_file_actions_init(&actions);
 	r = -posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_SOCKET);
 	/* A process that waits for the end of our output must not wait for the keeper. The keeper reports to the daemon. */
 	for (int fd = STDIN_FILENO; r == 0 && fd <= STDERR_FILENO && !daemon->options.foreground; fd++)
 		r = -posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
 	if (r == 0)
-		r = -posix_spawn(&daemon->keeper, path, &actions, NULL, command.argv, environment);
+		r = spawn_keeper(daemon, path, &actions);
 	posix_spawn_file_actions_destroy(&actions);
 	if (r == 0)
 		*ret = fd_steal(&ours);
@@ -209,14 +184,13 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const bool is_another = has_keeper(&daemon->options);
-	int r = try_keeper(daemon, is_another, why);
+	unsigned tries = is_another ? KEEPER_TRIES : 1;
+	int r;
 
-	/* A reason from the keeper is final, and so is a timeout. */
-	for (unsigned tries = 1; is_another && tries < KEEPER_TRIES && r < 0 && *why == '\0' && r != -ETIMEDOUT;
-	     tries++) {
-		usleep((useconds_t)(KEEPER_INTERVAL * 1e6));
+	do
 		r = try_keeper(daemon, is_another, why);
-	}
+	while (r < 0 && --tries > 0 && !*why && r != -ETIMEDOUT && usleep((useconds_t)(KEEPER_INTERVAL * 1e6)) == 0);
+	/* A reason from the keeper is final, and so is a timeout. */
 	if (r == 0 || *why)
 		return r;
 	if (is_another)
@@ -252,51 +226,39 @@ static int open_embedded(struct daemon *daemon)
 	return r;
 }
 
-static int backend_open_kernel(struct daemon *daemon, enum wire_backend backend)
+/* A keeper that others start probes the kernel itself, with more privileges. */
+static int backend_open_kernel(struct daemon *daemon)
 {
+	const char *wanted = daemon->options.backend;
+	enum wire_backend backend = BACKEND_ENABLE_ADDRESS;
 	char why[WIRE_SENTENCE_MAX + 1];
-	int r;
-
-	if (backend == BACKEND_EMBEDDED)
-		return open_embedded(daemon);
-	r = open_keeper(daemon, why);
-	if (r == 0)
-		return 0;
-	if (!streq(daemon->options.backend, "auto") || streq(daemon->options.guard, "require")) {
-		log_error("no %s backend here: %s", backend_name((uint16_t)backend), why);
-		return r;
-	}
-	string_copy(daemon->probe.sentence, sizeof(daemon->probe.sentence), why);
-	return open_embedded(daemon);
-}
-
-static int backend_choose(struct daemon *daemon, enum wire_backend *ret)
-{
-	int r;
+	int r = 0;
 
 	probe_machine(NULL, &daemon->probe);
-	/* The keeper probes the kernel, with more privileges, and reports the backend. */
-	if (has_keeper(&daemon->options)) {
-		*ret = BACKEND_ENABLE_ADDRESS;
-		return 0;
+	if (!has_keeper(&daemon->options))
+		r = probe_choose(wanted, geteuid() == 0, &daemon->probe, &backend);
+	if (r == 0 && backend != BACKEND_EMBEDDED) {
+		r = open_keeper(daemon, why);
+		if (r == 0)
+			return 0;
+		string_copy(daemon->probe.sentence, sizeof(daemon->probe.sentence), why);
+		if (streq(wanted, "auto") && !streq(daemon->options.guard, "require"))
+			return open_embedded(daemon);
 	}
-	r = probe_choose(daemon->options.backend, geteuid() == 0, &daemon->probe, ret);
 	if (r < 0)
-		log_error("no %s backend here: %s", daemon->options.backend, daemon->probe.sentence);
-	return r;
+		log_error("no %s backend here: %s", streq(wanted, "auto") ? backend_name((uint16_t)backend) : wanted,
+			  daemon->probe.sentence);
+	return r < 0 ? r : open_embedded(daemon);
 }
 
 int backend_open(struct daemon *daemon)
 {
-	enum wire_backend backend;
 	int r;
 
 	if (!daemon->options.guard)
 		daemon->options.guard = rules_guard(&daemon->registry);
 	daemon->registry.guard = daemon->options.guard;
-	r = backend_choose(daemon, &backend);
-	if (r == 0)
-		r = backend_open_kernel(daemon, backend);
+	r = backend_open_kernel(daemon);
 	if (r < 0)
 		return r;
 	daemon->registry.guarded = daemon->registry.kernel->facts.guarded;

@@ -89,7 +89,7 @@ enum {
 #define KEEPER_PAUSE	  1.	 /* … after a keeper that ended within that time */
 #define PROBE_INTERVAL	  10.0	 /* between probes of unguarded data files */
 #define SETTLE_INTERVAL	  0.01	 /* before a name that the kernel is about to free is asked for again */
-#define SETTLE_PATIENCE	  0.1	 /* … after which the name counts as taken; the kernel needs some milliseconds */
+#define SETTLE_TRIES	  10	 /* … after which the name counts as taken; the kernel needs some milliseconds */
 #define LINGER_FIRST	  0.02	 /* a process that ends closes its fds one after the other */
 #define LINGER_LAST	  1.0	 /* a charge is refunded within two seconds of the last close */
 #define LINGER_MOST	  8.0	 /* … with many lingering streams of one tenant: within ten */

@@ -326,7 +326,7 @@ $(B)/tests/static_plugin.so: $(B)/tests/integration/static_plugin.o $(B)/libuser
 	@echo '  LINK    $@'
 	$(Q)$(LINKED) -shared
 
-# A daemon with the ledger of a later version.
+# A daemon with the ledger of another version.
 $(B)/tests/userevd-next: $(B)/daemon/main.o $(B)/tests/integration/next_ledger.o $(filter-out %/ledger/ledger.o,$(DAEMON_OBJECTS)) \
 		$(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'

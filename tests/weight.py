@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The weight of the code: `make weight`.
 
-Lines of code are lines that are neither blank nor only a comment, laid out by clang-format, headers and generated code included.
+Lines of code are lines of C that are neither blank nor only a comment, laid out by clang-format, headers and generated code included.
+Python and shell are counted beside them: no formatter makes their lines comparable.
 """
 
 import argparse
@@ -36,6 +37,10 @@ def code_of(name, text):
     return [line for line in text.split("\n") if line.strip()]
 
 
+def is_c(name):
+    return name.endswith((".c", ".h", ".cc"))
+
+
 def room(name):
     folders = name.split("/")[:-1]
     return "/".join(folders[:2])
@@ -52,7 +57,7 @@ class Tree:
     def functions(self):
         """Of the product: (file, name, lines from its name to its end, static)."""
         for name in self.product:
-            if name.endswith((".c", ".h")):
+            if is_c(name):
                 for found in FUNCTION.finditer(self.text[name]):
                     yield name, found["name"], found[0].count("\n") + 1, bool(found["static"])
 
@@ -63,26 +68,25 @@ class Tree:
         return len(re.findall(rf"\b{function}\(", code)) == 2 and not re.search(rf"\b{function}\b(?!\()", code)
 
 
-def sum_of(tree, names):
-    return sum(tree.lines[name] for name in names)
-
-
-def print_rooms(tree, names):
-    rooms = collections.Counter()
+def print_rooms(tree, names, title):
+    rooms, scripts = collections.Counter(), 0
     for name in names:
-        rooms[room(name)] += tree.lines[name]
+        if is_c(name):
+            rooms[room(name)] += tree.lines[name]
+        else:
+            scripts += tree.lines[name]
     for folder in sorted(rooms):
         print(f"{rooms[folder]:8}  {folder}/")
+    print(f"{rooms.total():8}  {title}, and {scripts} lines of Python and shell\n")
+    return rooms.total()
 
 
 def report(tree):
     functions = list(tree.functions())
-    product, tests = sum_of(tree, tree.product), sum_of(tree, tree.tests)
 
-    print_rooms(tree, tree.product)
-    print(f"{product:8}  product\n")
-    print_rooms(tree, tree.tests)
-    print(f"{tests:8}  tests, {tests / product:.2f} of the product\n")
+    product = print_rooms(tree, tree.product, "product")
+    tests = print_rooms(tree, tree.tests, "tests")
+    print(f"    {tests / product:.2f}  tests for a line of the product\n")
 
     long_ones = sorted((lines, name, function) for name, function, lines, _ in functions if lines > LONG_FUNCTION)
     share = 100 * (1 - len(long_ones) / len(functions))

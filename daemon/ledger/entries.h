@@ -11,16 +11,17 @@
 #include "daemon/ledger/ledger.h"
 #include "protocol/protocol.h"
 
+/* In the order in which they are restored: each needs only things of those before it. */
 enum entry_kind {
 	ENTRY_TENANT = 1, /* number */
 	ENTRY_STREAM,	  /* number */
 	ENTRY_GRANT,	  /* number */
 	ENTRY_REFERENCE,  /* stream, grant */
-	ENTRY_CLIENT,	  /* number */
-	ENTRY_LEASE,	  /* holder, grant; of older daemons */
-	ENTRY_SHARE,	  /* client, stream: it has the file */
 	ENTRY_ASKED,	  /* stream, grant: the kernel was asked for the reference and has not answered */
+	ENTRY_CLIENT,	  /* number */
 	ENTRY_LEASES,	  /* client, stream: a bit for each index on the stream */
+	ENTRY_SHARE,	  /* client, stream: it has the file */
+	ENTRY_KINDS_,
 };
 
 /* The path follows. */
@@ -44,9 +45,6 @@ struct entry_grant {
 	uint16_t persistent;
 };
 
-/* Version 1 of the ledger has this index in place of an ENTRY_ASKED. */
-enum { ENTRY_INDEX_ASKED = UINT32_MAX };
-
 struct entry_reference {
 	uint32_t index;
 	uint32_t bit;
@@ -57,17 +55,9 @@ struct entry_client {
 	int32_t pid;
 	uint32_t uid;
 	uint32_t real_uid;
-	uint64_t holder; /* of older daemons: of its leases */
-	uint64_t bundle; /* … and of leases that are this client's, too; 0: none */
 	uint16_t greeted;
 	uint16_t watching;
 	uint32_t may_be_root;
-	uint64_t zero[2]; /* earlier daemons wrote its command's name */
-};
-
-struct entry_lease {
-	uint32_t stream;
-	uint32_t zero;
 };
 
 _Static_assert(sizeof(struct entry_tenant) + PATH_MAX <= LEDGER_DATA_MAX, "a tenant with the longest path");

@@ -106,7 +106,7 @@ static struct ledger_block *block_find(struct ledger *ledger, size_t bytes)
 	block->size = size;
 	block->slot = slot;
 	/* The header is before the first slot. */
-	block->fresh = block->at == 0 ? sizeof(struct ledger_entry) : 0;
+	block->fresh = block->at == 0 ? sizeof(struct ledger_header) : 0;
 	block->free = 0;
 	LIST_INSERT_HEAD(&ledger->room[size], block, entry);
 	return block;
@@ -145,7 +145,7 @@ int ledger_new(struct ledger **ret)
 		return r;
 	}
 	header = (void *)ledger->memory;
-	*header = (struct ledger_header){ .version = LEDGER_VERSION, .start = sizeof(struct ledger_entry) };
+	header->version = LEDGER_VERSION;
 	memcpy(header->magic, magic, sizeof(magic));
 	*ret = ledger;
 	return 0;
@@ -166,7 +166,7 @@ struct ledger *ledger_free(struct ledger *ledger)
 }
 
 /* Behind everything that was written before, and before everything that is written next. */
-static void entry_set_kind(struct ledger_entry *entry, uint16_t kind)
+static void entry_set_kind(struct ledger_entry *entry, uint32_t kind)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	__atomic_store_n(&entry->kind, kind, __ATOMIC_RELAXED);
@@ -297,63 +297,26 @@ void ledger_strike(struct ledger *ledger, uint32_t *place)
 
 /* --- reading: nothing in the file is trusted --- */
 
-static int entry_compare(const struct ledger_entry *one, const struct ledger_entry *other)
+static int item_compare(const void *left, const void *right)
 {
-	if (one->kind != other->kind)
-		return one->kind < other->kind ? -1 : 1;
-	if (one->a != other->a)
-		return one->a < other->a ? -1 : 1;
-	if (one->b != other->b)
-		return one->b < other->b ? -1 : 1;
+	const struct ledger_entry *one = ((const struct ledger_item *)left)->entry;
+	const struct ledger_entry *other = ((const struct ledger_item *)right)->entry;
+	const uint64_t keys[][2] = { { one->kind, other->kind }, { one->a, other->a }, { one->b, other->b } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i][0] != keys[i][1])
+			return keys[i][0] < keys[i][1] ? -1 : 1;
 	return 0;
 }
 
-/* Entries of the same thing stay in the order of the file. */
-static int entry_sort(const void *left, const void *right)
-{
-	const struct ledger_entry *one = *(const struct ledger_entry *const *)left,
-				  *other = *(const struct ledger_entry *const *)right;
-	int order = entry_compare(one, other);
-
-	return order != 0 ? order : (one > other) - (one < other);
-}
-
-static void image_sort(struct ledger_image *image)
-{
-	size_t n = image->n;
-
-	if (n > 0)
-		qsort(image->entries, n, sizeof(const struct ledger_entry *), entry_sort);
-	image->n = 0;
-	for (size_t i = 0; i < n; i++) {
-		const struct ledger_entry *entry = image->entries[i];
-
-		if (!entry->struck && (i + 1 == n || entry_compare(entry, image->entries[i + 1]) != 0))
-			image->entries[image->n++] = entry;
-	}
-}
-
-static int image_add(struct ledger_image *image, const struct ledger_entry *entry)
-{
-	void *grown = array_grow(image->entries, image->n, sizeof(const struct ledger_entry *));
-
-	if (!grown)
-		return -ENOMEM;
-	image->entries = grown;
-	image->entries[image->n++] = entry;
-	return 0;
-}
-
-static int image_fill(struct ledger_image *image, const uint8_t *memory, size_t size,
-		      const struct ledger_header *header)
+/* The entries in the order of the file: their number, or -EBADMSG. */
+static ssize_t items_fill(struct ledger_item *items, const uint8_t *memory, size_t size)
 {
 	const struct ledger_entry *entry;
-	int r = 0;
+	ssize_t n = 0;
 
-	for (size_t at = header->start; r == 0 && at < size && size - at >= sizeof(*entry);) {
+	for (size_t at = sizeof(struct ledger_header); at < size && size - at >= sizeof(*entry);) {
 		entry = (const void *)(memory + at);
-		if (entry->size == 0 && header->version < 2)
-			break;
 		if (entry->size == 0) {
 			at += LEDGER_BLOCK - at % LEDGER_BLOCK;
 			continue;
@@ -362,34 +325,33 @@ static int image_fill(struct ledger_image *image, const uint8_t *memory, size_t 
 		    entry->data_size > entry->size - sizeof(*entry))
 			return -EBADMSG;
 		if (entry->kind != 0)
-			r = image_add(image, entry);
+			items[n++].entry = entry;
 		at += entry->size;
 	}
-	return r;
+	return n;
 }
 
 int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret)
 {
-	struct ledger_image image = { 0 };
-	struct ledger_header header;
-	int r;
+	const struct ledger_header *header = (const void *)memory;
+	_cleanup_(freep) struct ledger_item *items = NULL;
+	size_t unique = 0;
+	ssize_t n;
 
-	if (size < sizeof(header))
+	if (size < sizeof(*header) || memcmp(header->magic, magic, sizeof(magic)) != 0 ||
+	    header->version != LEDGER_VERSION)
 		return -EBADMSG;
-	memcpy(&header, memory, sizeof(header));
-	if (memcmp(header.magic, magic, sizeof(magic)) != 0)
-		return -EBADMSG;
-	if (header.version > LEDGER_VERSION)
-		return -EPROTONOSUPPORT;
-	if (header.start < sizeof(header) || header.start > size || header.start % UNIT != 0)
-		return -EBADMSG;
-	r = image_fill(&image, memory, size, &header);
-	if (r < 0) {
-		free(image.entries);
-		return r;
-	}
-	image_sort(&image);
-	*ret = image;
+	items = calloc(size / sizeof(struct ledger_entry), sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	n = items_fill(items, memory, size);
+	if (n < 0)
+		return (int)n;
+	qsort(items, (size_t)n, sizeof(*items), item_compare);
+	for (ssize_t i = 0; i < n; i++)
+		if (i + 1 == n || item_compare(&items[i], &items[i + 1]) != 0)
+			items[unique++] = items[i];
+	*ret = (struct ledger_image){ .items = steal_pointer(items), .n = unique };
 	return 0;
 }
 
@@ -422,41 +384,16 @@ void ledger_image_deinit(struct ledger_image *image)
 {
 	if (image->memory)
 		munmap(image->memory, image->size);
-	free(image->entries);
+	free(image->items);
 	*image = (struct ledger_image){ 0 };
 }
 
-/* The index of the first entry that is not before this one. */
-static size_t image_search(const struct ledger_image *image, const struct ledger_entry *wanted)
-{
-	size_t first = 0, end = image->n;
-
-	while (first < end) {
-		size_t middle = first + (end - first) / 2;
-
-		if (entry_compare(image->entries[middle], wanted) < 0)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return first;
-}
-
-const struct ledger_entry *ledger_find(const struct ledger_image *image, uint16_t kind, uint64_t a, uint64_t b)
+struct ledger_item *ledger_find(const struct ledger_image *image, uint32_t kind, uint64_t a, uint64_t b)
 {
 	const struct ledger_entry wanted = { .kind = kind, .a = a, .b = b };
-	size_t i = image_search(image, &wanted);
 
-	return i < image->n && entry_compare(image->entries[i], &wanted) == 0 ? image->entries[i] : NULL;
-}
-
-const struct ledger_entry *ledger_next(const struct ledger_image *image, uint16_t kind,
-				       const struct ledger_entry *after)
-{
-	const struct ledger_entry first = { .kind = kind };
-	size_t i = after ? image_search(image, after) + 1 : image_search(image, &first);
-
-	return i < image->n && image->entries[i]->kind == kind ? image->entries[i] : NULL;
+	return bsearch(&(struct ledger_item){ .entry = &wanted }, image->items, image->n, sizeof(*image->items),
+		       item_compare);
 }
 
 bool ledger_is_marked(const struct ledger_entry *entry, uint32_t bit)

@@ -10,12 +10,9 @@
 
 #include "protocol/base/base.h"
 
-/*
- * Of the file and its entries; data may grow at its end without a new version. Tests build a daemon with a newer version. Version 1 was
- * a log: entries followed each other until one had the size 0, the last entry of a thing counted, and struck things had an entry, too.
- */
+/* Of the file and its entries; data may grow at its end without a new version. Tests build a daemon with another version. */
 #ifndef LEDGER_VERSION
-#define LEDGER_VERSION 2
+#define LEDGER_VERSION 3
 #endif
 
 enum {
@@ -27,17 +24,15 @@ enum {
 struct ledger_header {
 	char magic[8];
 	uint32_t version;
-	uint32_t zero;
-	uint64_t start; /* of the entries */
+	uint32_t zero[5];
 };
-_Static_assert(sizeof(struct ledger_header) == 24, "header");
+_Static_assert(sizeof(struct ledger_header) == 32, "header");
 
 /* A slot: an entry, followed by its data. */
 struct ledger_entry {
 	uint32_t size; /* of the slot; 0: it was never used, nor was the rest of its block */
 	uint32_t zero;
-	uint16_t kind;	 /* 0: the slot is free */
-	uint16_t struck; /* version 1 */
+	uint32_t kind; /* 0: the slot is free */
 	uint32_t data_size;
 	uint64_t a;
 	uint64_t b;
@@ -75,23 +70,27 @@ void ledger_become(struct ledger *, uint32_t place, uint16_t kind, uint64_t word
 void ledger_mark(struct ledger *, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, uint32_t bit, bool on);
 void ledger_strike(struct ledger *, uint32_t *place);
 
-/* The entries of another daemon's ledger, in the order of their kinds and numbers; of each thing there is one. */
+/* An entry of another daemon's ledger, and the thing that was restored from it; NULL: none. */
+struct ledger_item {
+	const struct ledger_entry *entry;
+	void *thing;
+};
+
+/* In the order of their kinds and numbers; of each thing there is one. */
 struct ledger_image {
-	const struct ledger_entry **entries;
+	struct ledger_item *items;
 	size_t n;
 	void *memory; /* the file */
 	size_t size;
 };
 
-/* 0; -EPROTONOSUPPORT: a newer daemon wrote it; -EBADMSG: it is no ledger, or a damaged one; or another negative errno. */
+/* 0; -EBADMSG: it is no ledger of this version, or a damaged one; or another negative errno. */
 int ledger_read(int fd, struct ledger_image *ret);
 /* As ledger_read(), from memory that is aligned for a uint64_t and stays there. */
 int ledger_parse(const uint8_t *memory, size_t size, struct ledger_image *ret);
 void ledger_image_deinit(struct ledger_image *);
 
-const struct ledger_entry *ledger_find(const struct ledger_image *, uint16_t kind, uint64_t a, uint64_t b);
-/* The first of a kind after that one; NULL: the first of all, or none is left. */
-const struct ledger_entry *ledger_next(const struct ledger_image *, uint16_t kind, const struct ledger_entry *after);
+struct ledger_item *ledger_find(const struct ledger_image *, uint32_t kind, uint64_t a, uint64_t b);
 bool ledger_is_marked(const struct ledger_entry *, uint32_t bit);
 /* A copy of its data's beginning, and zeros behind that. */
 void ledger_get(const struct ledger_entry *, void *ret, size_t size);

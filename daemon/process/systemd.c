@@ -20,27 +20,19 @@ void systemd_close_sockets(struct systemd_sockets *sockets)
 	sockets->control = fd_close(sockets->control);
 }
 
-/* NULL: it can be used; otherwise why not. */
-static const char *socket_fault(int fd)
+static bool socket_is_usable(int fd)
 {
-	static const struct {
-		int option, value;
-		const char *fault;
-	} wanted[] = {
-		{ SO_DOMAIN, AF_UNIX, "it is no unix socket" },
-		{ SO_TYPE, SOCK_SEQPACKET, "it is not SOCK_SEQPACKET (ListenSequentialPacket=)" },
-		{ SO_ACCEPTCONN, 1, "it does not listen (Accept=no)" },
-	};
+	static const int wanted[][2] = { { SO_DOMAIN, AF_UNIX }, { SO_TYPE, SOCK_SEQPACKET }, { SO_ACCEPTCONN, 1 } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
 		int value = -1;
 		socklen_t size = sizeof(value);
 
-		if (getsockopt(fd, SOL_SOCKET, wanted[i].option, &value, &size) < 0 || value != wanted[i].value)
-			return wanted[i].fault;
+		if (getsockopt(fd, SOL_SOCKET, wanted[i][0], &value, &size) < 0 || value != wanted[i][1])
+			return false;
 	}
 	/* systemd clears that flag with each start. */
-	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? strerror(errno) : NULL;
+	return fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
 /* Takes the fd, or closes it. */
@@ -48,19 +40,18 @@ static int socket_take(void *data, int given, const char *name)
 {
 	_cleanup_(fd_closep) int fd = given;
 	struct systemd_sockets *sockets = data;
-	bool clients = streq(name, clients_name);
-	const char *fault;
+	const bool clients = streq(name, clients_name);
 
 	if (!clients && !streq(name, control_name)) {
 		log_warning("closed the socket '%s' of systemd: only names '%s' and '%s' are known", name, clients_name,
 			    control_name);
 		return 0;
 	}
-	fault = socket_fault(fd);
-	if (clients ? sockets->n_clients == ARRAY_SIZE(sockets->clients) : sockets->control >= 0)
-		fault = "there are too many of that name";
-	if (fault) {
-		log_error("can't use the socket '%s' of systemd: %s", name, fault);
+	if (!socket_is_usable(fd) ||
+	    (clients ? sockets->n_clients == ARRAY_SIZE(sockets->clients) : sockets->control >= 0)) {
+		log_error("can't use the socket '%s' of systemd: one too many, or no unix socket that listens "
+			  "(ListenSequentialPacket=, Accept=no)",
+			  name);
 		return -EPROTOTYPE;
 	}
 	*(clients ? &sockets->clients[sockets->n_clients++] : &sockets->control) = fd_steal(&fd);

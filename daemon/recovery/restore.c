@@ -28,67 +28,24 @@
 #include "daemon/registry/tenant.h"
 #include "protocol/event/description.h"
 
-/* Things by their number in the ledger. */
-struct numbered {
-	uint64_t number;
-	void *thing;
-	UT_hash_handle by_number;
-};
-
 struct restoration {
 	struct daemon *daemon;
-	struct ledger_image image;
-	struct numbered *grants; /* each holds a reference */
+	struct ledger_image image; /* each grant in it is referenced */
+	size_t end[ENTRY_KINDS_];  /* of each kind, in the image */
 	unsigned connections;
-	int failed; /* a negative errno: something could not be restored, so the next daemon has to try again */
 };
 
 /* Only a lack of memory may be over for the next daemon; after other errors the thing is left out. */
-static void restore_check(struct restoration *restoration, int r)
+static int left_out(int r)
 {
-	if (r == -ENOMEM)
-		restoration->failed = r;
+	return r == -ENOMEM ? r : 0;
 }
 
-static void *numbered_find(const struct numbered *table, uint64_t number)
+static void *restored(const struct restoration *restoration, enum entry_kind kind, uint64_t number)
 {
-	const struct numbered *found;
+	const struct ledger_item *item = ledger_find(&restoration->image, kind, number, 0);
 
-	NUMBER_FIND(by_number, table, number, found);
-	return found ? found->thing : NULL;
-}
-
-static bool numbered_add(struct restoration *restoration, struct numbered **table, uint64_t number, void *thing)
-{
-	struct numbered *added = calloc(1, sizeof(*added));
-
-	if (added) {
-		*added = (struct numbered){ .number = number, .thing = thing };
-		NUMBER_ADD(by_number, *table, number, added);
-	}
-	if (added && table_added())
-		return true;
-	free(added);
-	restore_check(restoration, -ENOMEM);
-	return false;
-}
-
-/* Removes one thing and returns it; NULL: the table is empty. */
-static void *numbered_take(struct numbered **table)
-{
-	struct numbered *first = *table;
-	void *thing = first ? first->thing : NULL;
-
-	if (first)
-		HASH_DELETE(by_number, *table, first);
-	free(first);
-	return thing;
-}
-
-static void numbered_free(struct numbered **table)
-{
-	while (numbered_take(table))
-		;
+	return item ? item->thing : NULL;
 }
 
 /* --- the kernel, before the daemon serves clients --- */
@@ -114,45 +71,11 @@ static int restore_call_one(struct daemon *daemon, struct kernel_call *call)
 	return r < 0 ? r : MIN(call->result, 0);
 }
 
-/* Makes a call for each thing of a kind, in their order, and calls `take` with each result. */
-static int fetch(struct restoration *restoration, enum entry_kind kind, enum kernel_op op, uint32_t index,
-		 void (*take)(struct restoration *, const struct ledger_entry *, struct kernel_call *))
-{
-	_cleanup_(freep) struct kernel_call *calls = NULL;
-	const struct ledger_entry *thing = NULL;
-	size_t n = 0;
-	int r;
-
-	while ((thing = ledger_next(&restoration->image, kind, thing)))
-		n++;
-	calls = calloc(n + 1, sizeof(*calls));
-	if (!calls)
-		return -ENOMEM;
-	for (size_t i = 0; (thing = ledger_next(&restoration->image, kind, thing)); i++)
-		calls[i] = (struct kernel_call){
-			.op = op,
-			.page = (uint32_t)thing->a,
-			.stream = (uint32_t)thing->a,
-			.index = index,
-			.number = thing->a,
-			.fd = -1,
-		};
-	r = restore_call(restoration->daemon, calls, n);
-	for (size_t i = 0; i < n; i++) {
-		thing = ledger_next(&restoration->image, kind, thing);
-		if (r == 0 && calls[i].result < 0)
-			restoration->failed = calls[i].result;
-		if (r == 0)
-			take(restoration, thing, &calls[i]);
-		fd_close(calls[i].fd);
-	}
-	return r;
-}
-
 /* --- tenants and their pages --- */
 
-static void restore_tenant(struct restoration *restoration, const struct ledger_entry *thing)
+static int restore_tenant(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call _unused_)
 {
+	const struct ledger_entry *thing = item->entry;
 	struct entry_tenant entry;
 	struct tenant *tenant;
 	char path[PATH_MAX];
@@ -162,47 +85,47 @@ static void restore_tenant(struct restoration *restoration, const struct ledger_
 	length = thing->data_size > sizeof(entry) ? MIN(thing->data_size - sizeof(entry), sizeof(path) - 1) : 0;
 	memcpy(path, (const char *)(thing + 1) + sizeof(entry), length);
 	path[length] = '\0';
-	restore_check(restoration, tenant_restore(&restoration->daemon->registry, (uint32_t)thing->a, path,
-						  entry.cgroup_id, entry.is_contained, &tenant));
+	return left_out(tenant_restore(&restoration->daemon->registry, (uint32_t)thing->a, path, entry.cgroup_id,
+				       entry.is_contained, &tenant));
 }
 
 /* Index 1 is the writable file. */
-static void take_page(struct restoration *restoration, const struct ledger_entry *thing, struct kernel_call *call)
+static int restore_page(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call)
 {
-	struct tenant *tenant = tenant_by_number(&restoration->daemon->registry, (uint32_t)thing->a);
+	struct tenant *tenant = tenant_by_number(&restoration->daemon->registry, (uint32_t)item->entry->a);
 
 	if (tenant && call->result == KERNEL_OK)
 		*(call->index == 1 ? &tenant->page_writable : &tenant->page_fd) = fd_steal(&call->fd);
+	return 0;
 }
 
-/* --- streams --- */
+/* --- streams, grants and references --- */
 
-static void restore_stream(struct restoration *restoration, const struct ledger_entry *thing, struct kernel_call *call)
+static int restore_stream(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call)
 {
 	struct entry_stream entry;
 	struct tenant *tenant;
 	struct stream *stream;
 
-	/* KERNEL_E_GONE: the keeper has no copy of a lingering file. */
-	if (call->result != KERNEL_OK && call->result != KERNEL_E_GONE)
-		return;
-	ledger_get(thing, &entry, sizeof(entry));
+	ledger_get(item->entry, &entry, sizeof(entry));
 	tenant = tenant_by_number(&restoration->daemon->registry, entry.tenant);
-	stream = tenant ? stream_restore(tenant, entry.uid, (uint32_t)thing->a, entry.self_registered) : NULL;
-	restore_check(restoration, stream || !tenant ? 0 : -ENOMEM);
+	/* KERNEL_E_GONE: the keeper has no copy of a lingering file. */
+	if (!tenant || (call->result != KERNEL_OK && call->result != KERNEL_E_GONE))
+		return 0;
+	stream = stream_restore(tenant, entry.uid, (uint32_t)item->entry->a, entry.self_registered);
 	if (!stream)
-		return;
+		return -ENOMEM;
 	stream->place = call->number;
 	stream->closed = call->result == KERNEL_E_GONE;
 	if (!stream->closed)
 		stream_resume(stream, fd_steal(&call->fd));
+	return 0;
 }
 
-/* --- grants and references --- */
-
-static void restore_grant(struct restoration *restoration, const struct ledger_entry *thing)
+static int restore_grant(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call _unused_)
 {
 	static struct description description; /* large */
+	const struct ledger_entry *thing = item->entry;
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
 	struct entry_grant entry;
@@ -215,28 +138,26 @@ static void restore_grant(struct restoration *restoration, const struct ledger_e
 	if (!tenant || thing->data_size <= sizeof(entry) ||
 	    description_parse((const char *)(thing + 1) + sizeof(entry), thing->data_size - sizeof(entry), &description,
 			      &why) != 0)
-		return;
+		return 0;
 	r = grant_get(tenant, &description, entry.flags, thing->a, &grant, &why);
-	restore_check(restoration, r);
 	if (r != 0)
-		return;
+		return left_out(r);
 	if (entry.persistent)
 		grant_persists(grant);
-	if (!numbered_add(restoration, &restoration->grants, grant->number, grant))
-		grant_unref(grant);
+	item->thing = grant;
+	return 0;
 }
 
-static void restore_reference(struct restoration *restoration, struct stream *stream, struct grant *grant, uint32_t bit,
-			      uint32_t index)
+static int restore_registered(struct stream *stream, struct grant *grant, uint32_t bit, uint32_t index)
 {
 	uint32_t asked = 0;
 
 	grant->bit = bit;
-	restore_check(restoration, reference_get(stream, grant, index, &asked) ? 0 : -ENOMEM);
+	return reference_get(stream, grant, index, &asked) ? 0 : -ENOMEM;
 }
 
 /* A registration without an answer is sent again: one by one, since there are few. */
-static int restore_asked(struct restoration *restoration, struct stream *stream, struct grant *grant)
+static int restore_asked(struct daemon *daemon, struct stream *stream, struct grant *grant)
 {
 	struct kernel_call call = {
 		.op = KERNEL_REGISTER,
@@ -251,216 +172,191 @@ static int restore_asked(struct restoration *restoration, struct stream *stream,
 	/* Without the file that is impossible, and no client knows of the event. */
 	if (stream->fd < 0 || reference_find(stream, grant))
 		return 0;
-	r = restore_call(restoration->daemon, &call, 1);
-	if (r == 0 && call.result == KERNEL_OK)
-		restore_reference(restoration, stream, grant, call.bit, call.index);
-	return r;
+	r = restore_call(daemon, &call, 1);
+	return r == 0 && call.result == KERNEL_OK ? restore_registered(stream, grant, call.bit, call.index) : r;
 }
 
-static int restore_references(struct restoration *restoration, enum entry_kind kind)
+static int restore_reference(struct restoration *restoration, struct ledger_item *item,
+			     struct kernel_call *call _unused_)
 {
-	const struct ledger_entry *thing = NULL;
-	int r = 0;
+	struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)item->entry->a);
+	struct grant *grant = restored(restoration, ENTRY_GRANT, item->entry->b);
+	struct entry_reference entry;
 
-	while (r == 0 && (thing = ledger_next(&restoration->image, kind, thing))) {
-		struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)thing->a);
-		struct grant *grant = numbered_find(restoration->grants, thing->b);
-		struct entry_reference entry;
-
-		if (!stream || !grant || grant->tenant != stream->tenant)
-			continue;
-		ledger_get(thing, &entry, sizeof(entry));
-		if (kind == ENTRY_ASKED || entry.index == ENTRY_INDEX_ASKED)
-			r = restore_asked(restoration, stream, grant);
-		else
-			restore_reference(restoration, stream, grant, entry.bit, entry.index);
-	}
-	return r;
+	if (!stream || !grant || grant->tenant != stream->tenant)
+		return 0;
+	ledger_get(item->entry, &entry, sizeof(entry));
+	return item->entry->kind == ENTRY_ASKED ? restore_asked(restoration->daemon, stream, grant)
+						: restore_registered(stream, grant, entry.bit, entry.index);
 }
 
-/* --- clients and their leases --- */
+/* --- clients, their leases and shares --- */
 
-static void restore_client(struct restoration *restoration, const struct ledger_entry *thing, struct kernel_call *call)
+static int restore_client(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call)
 {
 	struct daemon *daemon = restoration->daemon;
 	struct entry_client entry;
 	struct tenant *tenant;
 	int r;
 
-	if (call->result != KERNEL_OK)
-		return;
-	ledger_get(thing, &entry, sizeof(entry));
+	ledger_get(item->entry, &entry, sizeof(entry));
 	tenant = tenant_by_number(&daemon->registry, entry.tenant);
-	r = tenant ? client_restore(&daemon->connections, call->fd, thing->a, &entry, tenant) : -ESRCH;
-	restore_check(restoration, r);
+	if (!tenant || call->result != KERNEL_OK)
+		return 0;
+	r = client_restore(&daemon->connections, call->fd, item->entry->a, &entry, tenant);
 	if (r < 0)
-		return;
+		return left_out(r);
 	fd_steal(&call->fd);
+	item->thing = TAILQ_LAST(&daemon->connections.clients, client_queue);
 	restoration->connections++;
+	return 0;
 }
 
-static struct entry_client entry_of(const struct restoration *restoration, const struct client *client)
+static int restore_leases(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call _unused_)
 {
-	struct entry_client entry;
-
-	ledger_get(ledger_find(&restoration->image, ENTRY_CLIENT, client->holder.number, 0), &entry, sizeof(entry));
-	return entry;
-}
-
-static void restore_leases(struct restoration *restoration, const struct numbered *clients)
-{
-	const struct ledger_entry *thing = NULL;
-
-	while ((thing = ledger_next(&restoration->image, ENTRY_LEASES, thing))) {
-		struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)thing->b);
-		struct client *client = numbered_find(clients, thing->a);
-		struct reference *reference;
-
-		if (!client || !stream || stream->tenant != client->holder.tenant)
-			continue;
-		ID_TABLE_FOREACH(reference, &stream->references)
-			if (ledger_is_marked(thing, reference->index))
-				restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
-	}
-}
-
-/* Those of older daemons. The table is of clients by the number of the holder of leases. */
-static void restore_old_leases(struct restoration *restoration, const struct numbered *holders)
-{
-	const struct ledger_entry *thing = NULL;
-
-	while ((thing = ledger_next(&restoration->image, ENTRY_LEASE, thing))) {
-		struct client *client = numbered_find(holders, thing->a);
-		struct grant *grant = numbered_find(restoration->grants, thing->b);
-		struct reference *reference;
-		struct entry_lease entry;
-		struct stream *stream;
-
-		ledger_get(thing, &entry, sizeof(entry));
-		stream = stream_by_number(&restoration->daemon->registry, entry.stream);
-		if (!client || !grant || !stream || stream->tenant != client->holder.tenant)
-			continue;
-		reference = reference_find(stream, grant);
-		if (reference)
-			restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
-	}
-}
-
-/* Older daemons recorded leases of clients with identical requests once for all of these clients: a bundle. */
-static void restore_bundles(struct restoration *restoration)
-{
-	_cleanup_(numbered_free) struct numbered *first = NULL, *holders = NULL;
-	struct client *client, *with_leases;
+	struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)item->entry->b);
+	struct client *client = restored(restoration, ENTRY_CLIENT, item->entry->a);
 	struct reference *reference;
 
-	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
-		const struct entry_client entry = entry_of(restoration, client);
-
-		if (entry.bundle != 0 && !numbered_find(first, entry.bundle))
-			numbered_add(restoration, &first, entry.bundle, client);
-		if (entry.holder != 0)
-			numbered_add(restoration, &holders, entry.holder, client);
-	}
-	restore_old_leases(restoration, first);
-	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
-		with_leases = numbered_find(first, entry_of(restoration, client).bundle);
-		if (!with_leases || with_leases == client)
-			continue;
-		ID_TABLE_FOREACH(reference, &with_leases->holder.leases)
-			restore_check(restoration, lease_get(&client->holder, reference) ? 0 : -ENOMEM);
-	}
-	restore_old_leases(restoration, holders);
+	if (!client || !stream || stream->tenant != client->holder.tenant)
+		return 0;
+	ID_TABLE_FOREACH(reference, &stream->references)
+		if (ledger_is_marked(item->entry, reference->index) && !lease_get(&client->holder, reference))
+			return -ENOMEM;
+	return 0;
 }
 
-/*
- * The leases, shares and watches of each client. Changes since the last daemon have not been sent: watching clients have to look at
- * all events.
- */
-static void restore_holdings(struct restoration *restoration)
+static int restore_share(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call _unused_)
 {
-	_cleanup_(numbered_free) struct numbered *clients = NULL;
-	struct client *client;
-	struct share *share;
+	struct stream *stream = stream_by_number(&restoration->daemon->registry, (uint32_t)item->entry->b);
+	struct client *client = restored(restoration, ENTRY_CLIENT, item->entry->a);
+	struct share *share = client && stream ? share_find(&client->holder, stream) : NULL;
 
-	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all)
-		numbered_add(restoration, &clients, client->holder.number, client);
-	restore_leases(restoration, clients);
-	TAILQ_FOREACH(client, &restoration->daemon->connections.clients, all) {
-		LIST_FOREACH(share, &client->holder.shares, in_client)
-			share->sent = ledger_find(&restoration->image, ENTRY_SHARE, client->holder.number,
-						  share->stream->number);
-		shares_enter(&client->holder);
-		if (!entry_of(restoration, client).watching || client->holder.tenant->page_fd < 0)
-			continue;
-		pages_watch(&client->holder, true);
-		client_note_all(client);
-	}
+	/* Without a lease on the file the client does not use it. */
+	if (!share)
+		return 0;
+	share_send(share);
+	shares_enter(&client->holder);
+	return 0;
 }
 
-/* --- the end --- */
-
-/* Drops the references of the restoration: things that no client uses linger, or end. */
-static void release_unused(struct restoration *restoration)
+/* Changes since the last daemon have not been sent: watching clients have to look at all events. */
+static int restore_watch(struct restoration *restoration _unused_, struct ledger_item *item,
+			 struct kernel_call *call _unused_)
 {
-	struct daemon *daemon = restoration->daemon;
-	struct grant *grant;
+	struct client *client = item->thing;
+	struct entry_client entry;
 
-	while ((grant = numbered_take(&restoration->grants)))
-		grant_unref(grant);
-	for (struct stream *stream = daemon->registry.streams, *next; stream; stream = next) {
-		next = stream->by_number.next;
-		stream_unuse(stream);
+	ledger_get(item->entry, &entry, sizeof(entry));
+	if (!client || !entry.watching || client->holder.tenant->page_fd < 0)
+		return 0;
+	pages_watch(&client->holder, true);
+	client_note_all(client);
+	return 0;
+}
+
+/* --- all kinds in their order --- */
+
+/* Restores a thing of the kind, perhaps with the answer of the keeper to a call for it. 0; negative errnos are for the next daemon. */
+struct step {
+	enum entry_kind kind;
+	int (*restore)(struct restoration *, struct ledger_item *, struct kernel_call *);
+	bool asks;
+	enum kernel_op op;
+	uint32_t index;
+};
+
+static const struct step steps[] = {
+	{ ENTRY_TENANT, restore_tenant, .asks = false },
+	{ ENTRY_TENANT, restore_page, .asks = true, .op = KERNEL_PAGE_FETCH, .index = 0 },
+	{ ENTRY_TENANT, restore_page, .asks = true, .op = KERNEL_PAGE_FETCH, .index = 1 },
+	{ ENTRY_STREAM, restore_stream, .asks = true, .op = KERNEL_STREAM_FETCH },
+	{ ENTRY_GRANT, restore_grant, .asks = false },
+	{ ENTRY_REFERENCE, restore_reference, .asks = false },
+	{ ENTRY_ASKED, restore_reference, .asks = false },
+	{ ENTRY_CLIENT, restore_client, .asks = true, .op = KERNEL_DEPOSITED },
+	{ ENTRY_LEASES, restore_leases, .asks = false },
+	{ ENTRY_SHARE, restore_share, .asks = false },
+	{ ENTRY_CLIENT, restore_watch, .asks = false },
+};
+
+static int step_ask(struct restoration *restoration, const struct step *step, struct ledger_item *items, size_t n)
+{
+	_cleanup_(freep) struct kernel_call *calls = calloc(n, sizeof(*calls));
+	int r;
+
+	if (!calls)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		calls[i] = (struct kernel_call){
+			.op = step->op,
+			.page = (uint32_t)items[i].entry->a,
+			.stream = (uint32_t)items[i].entry->a,
+			.index = step->index,
+			.number = items[i].entry->a,
+			.fd = -1,
+		};
+	r = restore_call(restoration->daemon, calls, n);
+	for (size_t i = 0; i < n; i++) {
+		if (r == 0)
+			r = MIN(calls[i].result, 0);
+		if (r == 0)
+			r = step->restore(restoration, &items[i], &calls[i]);
+		fd_close(calls[i].fd);
 	}
-	for (struct tenant *tenant = daemon->registry.tenants, *next; tenant; tenant = next) {
-		next = tenant->by_identity.next;
-		tenant_release(tenant);
-	}
+	return r;
 }
 
 /* New numbers have to be above all numbers of the ledger. */
-static void raise_numbers(const struct restoration *restoration)
+static void look_through(struct restoration *restoration)
 {
 	uint64_t *last = &restoration->daemon->registry.last_number;
 
 	for (size_t i = 0; i < restoration->image.n; i++) {
-		const struct ledger_entry *thing = restoration->image.entries[i];
-		struct entry_client entry;
+		const struct ledger_entry *thing = restoration->image.items[i].entry;
 
 		*last = MAX(*last, MAX(thing->a, thing->b));
-		if (thing->kind != ENTRY_CLIENT)
-			continue;
-		ledger_get(thing, &entry, sizeof(entry));
-		*last = MAX(*last, MAX(entry.holder, entry.bundle));
+		for (unsigned kind = thing->kind; kind < ENTRY_KINDS_; kind++)
+			restoration->end[kind] = i + 1;
 	}
 }
 
 static int restore_all(struct restoration *restoration)
 {
-	const struct ledger_entry *thing = NULL;
-	int r;
+	int r = 0;
 
-	raise_numbers(restoration);
-	while ((thing = ledger_next(&restoration->image, ENTRY_TENANT, thing)))
-		restore_tenant(restoration, thing);
-	r = fetch(restoration, ENTRY_TENANT, KERNEL_PAGE_FETCH, 0, take_page);
-	if (r == 0)
-		r = fetch(restoration, ENTRY_TENANT, KERNEL_PAGE_FETCH, 1, take_page);
-	if (r == 0)
-		r = fetch(restoration, ENTRY_STREAM, KERNEL_STREAM_FETCH, 0, restore_stream);
-	while (r == 0 && (thing = ledger_next(&restoration->image, ENTRY_GRANT, thing)))
-		restore_grant(restoration, thing);
-	if (r == 0)
-		r = restore_references(restoration, ENTRY_REFERENCE);
-	if (r == 0)
-		r = restore_references(restoration, ENTRY_ASKED);
-	if (r == 0)
-		r = fetch(restoration, ENTRY_CLIENT, KERNEL_DEPOSITED, 0, restore_client);
-	if (r < 0)
-		return r;
-	restore_bundles(restoration);
-	restore_holdings(restoration);
-	return restoration->failed;
+	look_through(restoration);
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++) {
+		const struct step *step = &steps[i];
+		const size_t first = restoration->end[step->kind - 1], end = restoration->end[step->kind];
+
+		if (step->asks && end > first)
+			r = step_ask(restoration, step, restoration->image.items + first, end - first);
+		for (size_t j = first; j < end && r == 0 && !step->asks; j++)
+			r = step->restore(restoration, &restoration->image.items[j], NULL);
+	}
+	return r;
 }
+
+/* Drops the references of the restoration: things that no client uses linger, or end. */
+static void release_unused(struct restoration *restoration)
+{
+	struct registry *registry = &restoration->daemon->registry;
+
+	for (size_t i = restoration->end[ENTRY_GRANT - 1]; i < restoration->end[ENTRY_GRANT]; i++)
+		if (restoration->image.items[i].thing)
+			grant_unref(restoration->image.items[i].thing);
+	for (struct stream *stream = registry->streams, *next; stream; stream = next) {
+		next = stream->by_number.next;
+		stream_unuse(stream);
+	}
+	for (struct tenant *tenant = registry->tenants, *next; tenant; tenant = next) {
+		next = tenant->by_identity.next;
+		tenant_release(tenant);
+	}
+}
+
+/* --- the ledgers --- */
 
 /* The ledger of the last daemon, or an empty one where there is none, or none that can be read. */
 static int read_deposited(struct daemon *daemon, struct ledger_image *ret)
@@ -472,13 +368,10 @@ static int read_deposited(struct daemon *daemon, struct ledger_image *ret)
 		return r;
 	r = ledger_read(call.fd, ret);
 	fd_close(call.fd);
-	if (r < 0 && r != -EPROTONOSUPPORT && r != -EBADMSG)
+	if (r != -EBADMSG)
 		return r; /* the next daemon may have the memory or fds that this one lacks */
-	if (r == -EPROTONOSUPPORT)
-		log_warning("the ledger of the last daemon, a newer version, can't be read: starting without state; "
-			    "clients reconnect and keep their files");
-	else if (r < 0)
-		log_warning("the ledger of the last daemon can't be read (%s): starting without state", strerror(-r));
+	log_warning("the ledger of the last daemon is damaged, or of another version: starting without state; "
+		    "clients reconnect and keep their files");
 	return 0;
 }
 

@@ -43,7 +43,6 @@ struct declared {
 	size_t n;
 	struct item *items;
 	struct settling settling;
-	double deadline; /* for names that settle */
 	size_t n_page;	/* calls for the page, which come first; then those for the streams, and then those for items */
 	size_t n_files; /* calls before those for items */
 	size_t n_calls;
@@ -225,7 +224,7 @@ static bool declared_take_items(struct declared *declared, const struct kernel_c
 
 		if (!item->asked)
 			continue;
-		if (call->result == KERNEL_E_SETTLING && settling_goes_on(&declared->deadline))
+		if (call->result == KERNEL_E_SETTLING && settling_goes_on(&declared->settling))
 			settles = true;
 		else
 			item_take(item, call);

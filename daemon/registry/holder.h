@@ -15,6 +15,7 @@ struct holder {
 	struct id_table leases;	  /* references, by bit */
 	uint32_t leases_dropped;  /* places before that one in the table are empty */
 	struct share_list shares; /* of streams */
+	bool has_new_share;	  /* whose file was not sent, or that is not in the ledger */
 	pid_t pid;		  /* as it was when it connected */
 	uid_t uid;
 	uid_t real_uid;	  /* the sender's uid in its packets: it differs in a set-user-ID program */

@@ -27,7 +27,7 @@ static void lease_begin(struct holder *holder, struct share *share, struct refer
 {
 	/* The first lease is charged with the reference. */
 	if (reference->leases++ > 0)
-		quota_hold(&holder->tenant->level->own_leases);
+		quota_hold(&holder->tenant->level->own[RESOURCE_LEASES]);
 	else
 		reference->stream->live++;
 	share->leases++;
@@ -43,31 +43,16 @@ struct reference *lease_get(struct holder *holder, struct reference *reference)
 
 	if (leased)
 		return leased;
-	share = share_get(holder, reference->stream);
-	if (!share || !id_table_add(&holder->leases, reference))
+	/* The share comes last: without a lease it would stay. */
+	if (!id_table_add(&holder->leases, reference))
 		return NULL;
+	share = share_get(holder, reference->stream);
+	if (!share) {
+		id_table_remove(&holder->leases, reference);
+		return NULL;
+	}
 	lease_begin(holder, share, reference);
 	return reference;
-}
-
-bool leases_get(struct holder *holder, struct reference *const *references, size_t n)
-{
-	struct share *share = NULL;
-
-	/* Room for all at once. */
-	if (!id_table_reserve(&holder->leases, (uint32_t)n))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (lease_by_bit(holder, (uint32_t)references[i]->bit))
-			continue;
-		if (!share || share->stream != references[i]->stream)
-			share = share_get(holder, references[i]->stream);
-		if (!share)
-			return false;
-		id_table_add(&holder->leases, references[i]);
-		lease_begin(holder, share, references[i]);
-	}
-	return true;
 }
 
 bool lease_release(struct holder *holder, struct reference *reference)
@@ -78,7 +63,7 @@ bool lease_release(struct holder *holder, struct reference *reference)
 	lease_enter(share, reference, false);
 	share->leases--;
 	if (--reference->leases > 0)
-		quota_release(&holder->tenant->level->own_leases);
+		quota_release(&holder->tenant->level->own[RESOURCE_LEASES]);
 	else
 		reference->stream->live--;
 	grant_lease_ends(reference->grant);

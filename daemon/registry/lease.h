@@ -12,8 +12,6 @@ struct reference;
  * reference that it leases. NULL: no memory.
  */
 struct reference *lease_get(struct holder *, struct reference *);
-/* The same for many. False: no memory, and it may have got some. */
-bool leases_get(struct holder *, struct reference *const *, size_t n);
 /* The reference that the client leases; NULL: it has no lease of that event. */
 struct reference *lease_by_bit(const struct holder *, uint32_t bit);
 

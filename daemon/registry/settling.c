@@ -12,15 +12,14 @@ void settling_wait(struct registry *registry, struct settling *settling, void (*
 {
 	settling->resume = resume;
 	settling->at = clock_now() + SETTLE_INTERVAL;
+	settling->waits++;
 	TAILQ_INSERT_TAIL(&registry->settling, settling, entry);
 	ev_timer_again(registry->loop, &registry->w_settling);
 }
 
-bool settling_goes_on(double *deadline)
+bool settling_goes_on(const struct settling *settling)
 {
-	if (*deadline == 0.)
-		*deadline = clock_now() + SETTLE_PATIENCE;
-	return clock_now() < *deadline;
+	return settling->waits < SETTLE_TRIES;
 }
 
 /* All wait equally long, so the list is in order of time. */

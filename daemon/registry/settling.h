@@ -12,13 +12,14 @@
 struct settling {
 	void (*resume)(struct settling *);
 	double at; /* clock_now() */
+	unsigned waits;
 	TAILQ_ENTRY(settling) entry;
 };
 
 /* Calls `resume` in a moment. */
 void settling_wait(struct registry *, struct settling *, void (*resume)(struct settling *));
-/* Whether a KERNEL_E_SETTLING is to be tried again. The first one sets the deadline, which is 0 before. */
-bool settling_goes_on(double *deadline);
+/* Whether a KERNEL_E_SETTLING is to be tried again. The number of waits decides, since on a busy machine one may take long. */
+bool settling_goes_on(const struct settling *);
 /* For the start: dispatches the kernel until nothing is under way. 0 or a negative errno. */
 int settling_await(struct registry *, const bool *under_way);
 /* For the end: resumes all that wait. The kernel answers each call at once by then. */

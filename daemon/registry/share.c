@@ -34,6 +34,7 @@ struct share *share_get(struct holder *holder, struct stream *stream)
 	share->holder = holder;
 	share->stream = stream_use(stream);
 	LIST_INSERT_HEAD(&holder->shares, share, in_client);
+	holder->has_new_share = true;
 	return share;
 }
 
@@ -41,6 +42,12 @@ bool share_must_stay(const struct share *share, unsigned own)
 {
 	/* The proof comes first: the client may have been welcomed when there was a guard. */
 	return stream_must_stay(share->stream, own) || rules_distrust(share->holder);
+}
+
+void share_send(struct share *share)
+{
+	share->sent = true;
+	share->stream->sent = true;
 }
 
 void share_free(struct share *share)
@@ -54,11 +61,15 @@ void share_free(struct share *share)
 	stream_unuse(stream);
 }
 
-void shares_enter(const struct holder *holder)
+void shares_enter(struct holder *holder)
 {
 	struct share *share;
 
+	if (!holder->has_new_share)
+		return;
+	holder->has_new_share = false;
 	LIST_FOREACH(share, &holder->shares, in_client) {
+		holder->has_new_share |= !share->sent;
 		if (share->sent && share->entry == 0)
 			ledger_enter(holder->registry->ledger, &share->entry, ENTRY_SHARE, holder->number,
 				     share->stream->number, "", 0);

@@ -10,7 +10,7 @@ struct stream;
 struct share {
 	struct holder *holder;
 	struct stream *stream;
-	bool sent;	/* the file was sent, or is about to be */
+	bool sent;	/* the file was sent, or is about to be; see share_send() */
 	uint32_t entry; /* in the ledger */
 	uint32_t leases_entry;
 	unsigned leases; /* of this client on this stream */
@@ -26,9 +26,11 @@ struct share *share_find(struct holder *, const struct stream *);
  * unguarded file.
  */
 bool share_must_stay(const struct share *, unsigned own);
+/* The client has the file, or will have it at once. */
+void share_send(struct share *);
 void share_free(struct share *);
 /* Enters in the ledger which files were sent. */
-void shares_enter(const struct holder *);
+void shares_enter(struct holder *);
 unsigned shares_count(const struct holder *);
 /* Those whose file the client does not have yet. */
 unsigned shares_count_unsent(const struct holder *);

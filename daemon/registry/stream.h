@@ -43,7 +43,7 @@ struct stream {
 	unsigned users;		    /* shares, and requests that are about to have a share */
 	unsigned live;		    /* references with a lease */
 	bool kept;		    /* in the list of its level */
-	bool was_kept;		    /* it was kept, and an earlier client may still have a copy */
+	bool sent;		    /* a client was sent the file, and may still have a copy after it has left */
 	bool lingers;		    /* see linger.c */
 	bool ends;		    /* it is being freed */
 	bool is_due;		    /* in the list of its tenant, to be looked at */
@@ -93,11 +93,8 @@ void stream_unuse(struct stream *);
  */
 bool stream_must_stay(struct stream *, unsigned own);
 
-/* After a refusal at this level: gives up its kept streams. Whether there were any. */
-bool streams_yield(struct level *);
-/* Gives up the kept streams of the level whose events are all on this one, too. */
-void stream_replaces(const struct stream *);
-
+/* It has no user, and is not kept any more: it lingers, or ends if nothing is registered on it. */
+void stream_leave(struct stream *);
 /*
  * Ends it, whether or not copies of the file are open. If it has many events, streams_end() releases the rest; their charges stay until
  * then.

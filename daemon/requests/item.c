@@ -102,10 +102,10 @@ static struct reference *register_find_shared(struct holder *holder, const struc
 	struct reference *reference;
 
 	LIST_FOREACH(reference, &grant->registered, in_grant)
-		if (!reference->release && share_find(holder, reference->stream))
+		if (!reference->releasing && share_find(holder, reference->stream))
 			return reference;
 	LIST_FOREACH(reference, &grant->registered, in_grant)
-		if (!reference->release && stream_may_serve(reference->stream, holder))
+		if (!reference->releasing && stream_may_serve(reference->stream, holder))
 			/* One more file has to fit into the answer, and there may be a new stream, too. */
 			return shares_count_unsent(holder) < WIRE_FDS_MAX - 1 ? reference : NULL;
 	return NULL;
@@ -134,7 +134,7 @@ static struct reference *register_find_reference(struct holder *holder, const st
 	/* For a persistent event the kernel is asked each time. */
 	if (LIST_EMPTY(&item->grant->registered) || item->flags & REGISTER_PERSIST)
 		return NULL;
-	if (reference && !reference->release)
+	if (reference && !reference->releasing)
 		return reference;
 	if (rules_share_streams(holder->tenant))
 		return register_find_shared(holder, item->grant);
@@ -174,7 +174,7 @@ static void register_add_call(struct batch *batch, struct item *item)
 
 	reference_enter_asked(stream, item->grant, &item->asked);
 	/* Room for the lease, until the call is answered. */
-	quota_hold(&stream->tenant->level->own_leases);
+	quota_hold(&stream->tenant->level->own[RESOURCE_LEASES]);
 	batch_add(batch, item,
 		  (struct kernel_call){
 			  .op = KERNEL_REGISTER,
@@ -235,16 +235,11 @@ void item_place(struct client *client, struct batch *batch, struct item *item)
 		item_refuse_for(registration, item, r, sentence);
 }
 
-static void item_ask_again(struct registration *registration, struct item *item)
-{
-	item->again = true;
-	registration->n_again++;
-}
-
 /* The name is taken by an event of which the daemon knows nothing: the item becomes one of many formats. False: it may not. */
-static bool item_ask_as_one_of_many(struct registration *registration, struct item *item)
+static bool item_ask_as_one_of_many(struct batch *batch, struct item *item)
 {
 	static struct description description; /* large */
+	struct registration *registration = batch->registration;
 	struct client *client = registration->task.client;
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
@@ -260,7 +255,7 @@ static bool item_ask_as_one_of_many(struct registration *registration, struct it
 	/* For the log: the request is gone. */
 	registration->asked = (struct string_item){ .text = description.canonical, .length = description.length };
 	if (r == 0)
-		item_ask_again(registration, item);
+		batch->items[batch->n_again++] = item;
 	else
 		item_refuse_for(registration, item, r, sentence);
 	return true;
@@ -287,14 +282,15 @@ static void item_grant(struct registration *registration, struct item *item, con
 		references_release(&reference, 1);
 }
 
-void item_settle(struct registration *registration, struct item *item, const struct kernel_call *call)
+void item_settle(struct batch *batch, struct item *item, const struct kernel_call *call)
 {
+	struct registration *registration = batch->registration;
 	const struct stream *stream = registration->stream;
 	uint32_t refusal = REFUSAL_TROUBLE;
 	const char *sentence;
 
 	/* The reference and the lease are charged by themselves. */
-	quota_release(&stream->tenant->level->own_leases);
+	quota_release(&stream->tenant->level->own[RESOURCE_LEASES]);
 	if (!stream->failed && call->result == KERNEL_OK) {
 		item_grant(registration, item, call);
 		ledger_strike(registration->registry->ledger, &item->asked);
@@ -309,13 +305,13 @@ void item_settle(struct registration *registration, struct item *item, const str
 		item_refuse_for(registration, item, stream->failed, "");
 		return;
 	}
-	if (call->result == KERNEL_E_SETTLING && settling_goes_on(&registration->deadline)) {
-		registration->settles = true;
-		item_ask_again(registration, item);
+	if (call->result == KERNEL_E_SETTLING && settling_goes_on(&batch->settling)) {
+		batch->settles = true;
+		batch->items[batch->n_again++] = item;
 		return;
 	}
 	if ((call->result == KERNEL_E_NAME_TAKEN || call->result == KERNEL_E_SETTLING) &&
-	    item_ask_as_one_of_many(registration, item))
+	    item_ask_as_one_of_many(batch, item))
 		return;
 	if (call->result == KERNEL_E_FULL)
 		capacity_note(registration->registry, true);

@@ -16,6 +16,7 @@
 #include "daemon/registry/admission.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/kept.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "daemon/requests/registered.h"
@@ -78,7 +79,10 @@ static struct batch *batch_new(struct registration *registration, size_t items)
 	if (!batch)
 		return NULL;
 	batch->registration = registration;
-	batch->n = 0;
+	batch->n = batch->n_again = 0;
+	batch->settling.waits = 0;
+	batch->settles = false;
+	registration->under_way++;
 	return batch;
 }
 
@@ -115,19 +119,7 @@ static void register_end_part(struct registration *registration)
 		register_finish(registration);
 }
 
-static void register_on_answer(void *data, struct kernel_call *calls, size_t n)
-{
-	_cleanup_(freep) struct batch *batch = data;
-	struct registration *registration = batch->registration;
-
-	scheduler_answered(registration->connections, registration->stream->tenant, n);
-	for (size_t i = 0; i < n; i++)
-		if (batch->items[i])
-			item_settle(registration, batch->items[i], &calls[i]);
-		else
-			stream_made(registration->stream, &calls[i]);
-	register_end_part(registration);
-}
+static void register_on_answer(void *, struct kernel_call *, size_t);
 
 /* The registration may be at an end when this returns, unless items are still decided. */
 static void batch_submit(struct batch *batch)
@@ -136,11 +128,48 @@ static void batch_submit(struct batch *batch)
 
 	if (batch->n == 0) {
 		free(batch);
+		register_end_part(registration);
 		return;
 	}
-	registration->under_way++;
 	scheduler_submitted(registration->stream->tenant, batch->n);
 	kernel_submit(registration->registry->kernel, batch->calls, batch->n, register_on_answer, batch);
+}
+
+/* Some of its items are placed once more. The client may have left meanwhile. */
+static void batch_ask_again(struct batch *batch)
+{
+	struct client *client = batch->registration->task.client;
+	size_t n = client ? batch->n_again : 0;
+
+	batch->n = batch->n_again = 0;
+	batch->settles = false;
+	for (size_t i = 0; i < n; i++)
+		item_place(client, batch, batch->items[i]);
+	if (n > 0)
+		register_warn(batch->registration->tenant);
+	batch_submit(batch);
+}
+
+static void batch_on_settled(struct settling *settling)
+{
+	batch_ask_again(container_of(settling, struct batch, settling));
+}
+
+static void register_on_answer(void *data, struct kernel_call *calls, size_t n)
+{
+	struct batch *batch = data;
+	struct registration *registration = batch->registration;
+
+	scheduler_answered(registration->connections, registration->stream->tenant, n);
+	for (size_t i = 0; i < n; i++)
+		if (batch->items[i])
+			item_settle(batch, batch->items[i], &calls[i]);
+		else
+			stream_made(registration->stream, &calls[i]);
+	if (batch->settles)
+		settling_wait(registration->registry, &batch->settling, batch_on_settled);
+	else
+		batch_ask_again(batch);
 }
 
 static void register_run_out_of_memory(struct client *client, uint32_t serial)
@@ -148,62 +177,19 @@ static void register_run_out_of_memory(struct client *client, uint32_t serial)
 	client_disconnect(client, serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
 }
 
-/* A part of the items that the kernel is to be asked for again. */
-static void register_ask_again(struct registration *registration)
-{
-	struct client *client = registration->task.client;
-	struct batch *batch = client ? batch_new(registration, MIN(registration->n_again, (size_t)PART)) : NULL;
-
-	registration->under_way++;
-	if (client && !batch) {
-		register_run_out_of_memory(client, registration->serial);
-		registration->n_again = 0;
-	}
-	for (struct item *item = registration->items;
-	     batch && item < registration->items + registration->n_items && batch->n < PART; item++) {
-		if (!item->again)
-			continue;
-		item->again = false;
-		registration->n_again--;
-		item_place(client, batch, item);
-	}
-	if (batch) {
-		register_warn(registration->tenant);
-		batch_submit(batch);
-	}
-	register_end_part(registration);
-}
-
-static void register_on_settled(struct settling *settling)
-{
-	register_ask_again(container_of(settling, struct registration, settling));
-}
-
 /* All is decided, and all calls are answered. */
 static void register_finish(struct registration *registration)
 {
 	struct client *client = registration->task.client;
 
-	if (client && registration->n_again > 0) {
-		bool settles = registration->settles;
-
-		registration->settles = false;
-		if (settles)
-			settling_wait(registration->registry, &registration->settling, register_on_settled);
-		else
-			register_ask_again(registration);
-		return;
-	}
 	task_end(&registration->task);
-	if (client && client->life == LIFE_OPEN) {
+	if (client && client->life == LIFE_OPEN)
 		registered_answer(registration, client);
-		shares_tidy(&client->holder);
-	}
 	/* After the answer is sent, and all is charged. */
 	if (registration->has_self_registered)
 		stream_note_self_registered(registration->stream);
 	if (registration->stream)
-		stream_replaces(registration->stream);
+		kept_replace(registration->stream);
 	registration_free(registration);
 }
 

@@ -53,6 +53,7 @@ static void take_back(struct registration *registration, struct client *client, 
 }
 
 struct streams_to_send {
+	struct stream *stream[WIRE_FDS_MAX];
 	uint32_t number[WIRE_FDS_MAX];
 	int fd[WIRE_FDS_MAX];
 	uint8_t n;
@@ -60,9 +61,10 @@ struct streams_to_send {
 
 static void add_stream(struct streams_to_send *streams, struct share *share)
 {
+	streams->stream[streams->n] = share->stream;
 	streams->number[streams->n] = share->stream->number;
 	streams->fd[streams->n++] = share->stream->fd;
-	share->sent = true;
+	share_send(share);
 }
 
 /* Those that the client has a share of and not yet the file. Proved before it leaves. */
@@ -70,10 +72,11 @@ static void collect_streams(struct registration *registration, struct client *cl
 {
 	struct share *share, *next;
 
-	for (share = LIST_FIRST(&client->holder.shares); share; share = next) {
+	ret->n = 0;
+	share = client->holder.has_new_share ? LIST_FIRST(&client->holder.shares) : NULL;
+	for (; share; share = next) {
 		next = LIST_NEXT(share, in_client);
-		/* Without memory there may be a share and no lease: it ends when the answer has left. */
-		if (share->sent || share->leases == 0 || ret->n == WIRE_FDS_MAX)
+		if (share->sent || ret->n == WIRE_FDS_MAX)
 			continue;
 		/* The client's share, and the registration itself. */
 		if (share_must_stay(share, registration->stream == share->stream ? 2 : 1)) {
@@ -104,34 +107,25 @@ static void set_precedent(const struct registration *registration, struct client
 	precedent_set(&client->holder, registration->request, answer, references, registration->n_items);
 }
 
-/* Closes our copies of files that no other client will get, unless the next keeper would need them. */
-static void close_what_left(struct client *client)
-{
-	struct share *share;
-
-	if (client->holder.registry->ledger)
-		return;
-	LIST_FOREACH(share, &client->holder.shares, in_client)
-		if (share->sent && !share->stream->shared)
-			share->stream->fd = fd_close(share->stream->fd);
-}
-
 void registered_answer(struct registration *registration, struct client *client)
 {
-	struct streams_to_send streams = { 0 };
+	struct streams_to_send streams;
 	struct packet *packet;
 	size_t mark;
 
 	collect_streams(registration, client, &streams);
 	packet = client_answer(client, KIND_REGISTERED, registration->serial, 0);
 	encode_begin(packet, KIND_REGISTERED, registration->serial, 0, streams.number, streams.n);
-	mark = encode_answers(packet);
+	mark = encode_list(packet, 0);
 	for (size_t i = 0; i < registration->n_items; i++)
 		encode_item(packet, &registration->items[i]);
 	encode_count(packet, mark, (uint16_t)registration->n_items);
 	client_send(client, streams.fd, streams.n);
 	set_precedent(registration, client, cursor_make(packet->data + mark, packet->size - mark));
-	close_what_left(client);
+	/* Our copies of files that no other client will get, unless the next keeper would need them. */
+	for (size_t i = 0; i < streams.n && !registration->registry->ledger; i++)
+		if (!streams.stream[i]->shared)
+			streams.stream[i]->fd = fd_close(streams.stream[i]->fd);
 }
 
 /* Every file is proved before it is sent. */
@@ -139,6 +133,7 @@ static bool collect_precedents_streams(struct client *client, struct streams_to_
 {
 	struct share *share;
 
+	ret->n = 0;
 	LIST_FOREACH(share, &client->holder.shares, in_client) {
 		if (share_must_stay(share, 1))
 			return false;
@@ -150,13 +145,16 @@ static bool collect_precedents_streams(struct client *client, struct streams_to_
 bool registered_answer_alike(struct client *client, const struct message *message)
 {
 	const struct precedent *precedent = precedent_find(&client->holder, message->body);
-	struct streams_to_send streams = { 0 };
+	struct streams_to_send streams;
 	struct packet *packet;
+	size_t n = 0;
 
 	if (!precedent)
 		return false;
-	if (!leases_get(&client->holder, precedent->reference, precedent->n) ||
-	    !collect_precedents_streams(client, &streams)) {
+	if (id_table_reserve(&client->holder.leases, (uint32_t)precedent->n))
+		while (n < precedent->n && lease_get(&client->holder, precedent->reference[n]))
+			n++;
+	if (n < precedent->n || !collect_precedents_streams(client, &streams)) {
 		leases_drop(&client->holder, UINT_MAX);
 		shares_tidy(&client->holder);
 		return false;

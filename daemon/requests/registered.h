@@ -15,7 +15,6 @@ struct item {
 	uint32_t index;
 	uint32_t asked; /* in the ledger, while the kernel has not answered */
 	uint16_t flags;
-	bool again; /* the kernel is to be asked once more */
 };
 
 struct registration {
@@ -33,11 +32,7 @@ struct registration {
 	struct strings undecided; /* the rest of it */
 	struct string_item asked; /* the item that is being decided */
 	unsigned under_way;	  /* batches that the kernel has not answered; and one as long as items are decided */
-	struct settling settling;
-	bool settles;	 /* of the items that are asked for again, some wait for the kernel to free their names */
-	double deadline; /* of these */
-	size_t n_again;
-	size_t n_items; /* that are decided */
+	size_t n_items;		  /* that are decided */
 	struct item items[];
 };
 
@@ -47,7 +42,10 @@ enum { PART = 50 };
 /* Calls that are submitted together. */
 struct batch {
 	struct registration *registration;
+	struct settling settling;
+	bool settles; /* some of the items that are asked for again wait for the kernel to free their names */
 	size_t n;
+	size_t n_again; /* of the answered items, now the first ones: the kernel is to be asked once more */
 	struct item *items[PART + 1]; /* that the calls are for; NULL: the stream itself */
 	struct kernel_call calls[];
 };
@@ -57,7 +55,7 @@ int item_decide(struct client *, const struct string_item *asked, struct item *,
 /* Leases the item at once, or asks the kernel for it. */
 void item_place(struct client *, struct batch *, struct item *);
 /* The kernel has answered. */
-void item_settle(struct registration *, struct item *, const struct kernel_call *);
+void item_settle(struct batch *, struct item *, const struct kernel_call *);
 void item_refuse(struct registration *, struct item *, uint32_t refusal, const char *sentence);
 /* `r`: a positive refusal with its sentence, or a negative errno. */
 void item_refuse_for(struct registration *, struct item *, int r, const char *sentence);

@@ -13,17 +13,29 @@
  * through systemd's file descriptor store.
  */
 
-static const char tracefs_name[] = "tracefs", pages_name[] = "pages", read_only_name[] = "pages-read-only",
-		  outcome_name[] = "outcome", listener_name[] = "keeper";
+static const char outcome_name[] = "outcome";
 
-/* The outcome is text: a letter, and a sentence. */
-enum { GUARDED = '+', UNGUARDED = '-', FAILED = '!' };
+enum { READ_ONLY = 2, LISTENER, FILES };
+
+static const struct {
+	const char *name;
+	size_t member;
+} files[FILES] = {
+	{ "tracefs", offsetof(struct preparation, mounts.tracefs) },
+	{ "pages", offsetof(struct preparation, mounts.pages) },
+	[READ_ONLY] = { "pages-read-only", offsetof(struct preparation, mounts.pages_read_only) },
+	[LISTENER] = { "keeper", offsetof(struct preparation, listener) }, /* from systemd */
+};
+
+static int *file_of(const struct preparation *preparation, size_t i)
+{
+	return (int *)((uintptr_t)preparation + files[i].member);
+}
 
 void preparation_deinit(struct preparation *preparation)
 {
-	fd_close(preparation->mounts.tracefs);
-	fd_close(preparation->mounts.pages);
-	fd_close(preparation->mounts.pages_read_only);
+	for (size_t i = 0; i < FILES; i++)
+		fd_close(*file_of(preparation, i));
 	*preparation = PREPARATION_NONE;
 }
 
@@ -43,88 +55,60 @@ static int handover_store(const char *name, int fd)
 
 int handover_put(const struct preparation *preparation)
 {
-	const struct mounts *mounts = &preparation->mounts;
-	_cleanup_(fd_closep) int outcome = memfd_create("outcome", MFD_CLOEXEC), read_only = -1;
-	int r;
+	_cleanup_(fd_closep) int outcome = memfd_create(outcome_name, MFD_CLOEXEC), read_only = -1;
+	int r = 0;
 
-	if (outcome < 0)
+	if (outcome < 0 || write(outcome, preparation, sizeof(*preparation)) != sizeof(*preparation))
 		return -errno;
 	/*
 	 * Reopened with other flags: if the kernel has no kcmp(), systemd takes two descriptors of one directory for the same one, and
 	 * keeps only the first.
 	 */
-	if (mounts->pages_read_only >= 0) {
-		read_only = openat(mounts->pages_read_only, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (preparation->mounts.pages_read_only >= 0) {
+		read_only = openat(preparation->mounts.pages_read_only, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (read_only < 0)
 			return -errno;
 	}
-	if (*preparation->failure)
-		dprintf(outcome, "%c%s", FAILED, preparation->failure);
-	else if (preparation->guarded)
-		dprintf(outcome, "%c", GUARDED);
-	else
-		dprintf(outcome, "%c%s", UNGUARDED, preparation->no_guard);
-	r = handover_store(tracefs_name, mounts->tracefs);
-	if (r == 0)
-		r = handover_store(pages_name, mounts->pages);
-	if (r == 0)
-		r = handover_store(read_only_name, read_only);
+	for (size_t i = 0; i < LISTENER && r == 0; i++)
+		r = handover_store(files[i].name, i == READ_ONLY ? read_only : *file_of(preparation, i));
 	return r == 0 ? handover_store(outcome_name, outcome) : r;
 }
 
+/* The same program has written it, but its fds have other numbers here. */
 static int read_outcome(int fd, struct preparation *ret)
 {
-	char text[WIRE_SENTENCE_MAX + 2];
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	struct preparation outcome;
 
-	if (n <= 0)
-		return n < 0 ? -errno : -ENODATA;
-	text[n] = '\0';
-	ret->guarded = *text == GUARDED;
-	if (*text == FAILED)
-		string_copy(ret->failure, sizeof(ret->failure), text + 1);
-	else
-		string_copy(ret->no_guard, sizeof(ret->no_guard), text + 1);
+	if (pread(fd, &outcome, sizeof(outcome), 0) != sizeof(outcome))
+		return -ENODATA;
+	outcome.listener = ret->listener;
+	outcome.mounts = ret->mounts;
+	*ret = outcome;
 	return 0;
 }
-
-struct taken {
-	int listener;
-	struct preparation preparation;
-};
 
 /* Closes an fd with an unknown name. */
 static int handover_take_one(void *data, int given, const char *name)
 {
 	_cleanup_(fd_closep) int fd = given;
-	struct taken *taken = data;
-	struct mounts *mounts = &taken->preparation.mounts;
-	int *slot = streq(name, listener_name)	  ? &taken->listener
-		    : streq(name, tracefs_name)	  ? &mounts->tracefs
-		    : streq(name, pages_name)	  ? &mounts->pages
-		    : streq(name, read_only_name) ? &mounts->pages_read_only
-						  : NULL;
 
 	if (streq(name, outcome_name))
-		return read_outcome(fd, &taken->preparation);
-	if (slot && *slot < 0)
-		*slot = fd_steal(&fd);
+		return read_outcome(fd, data);
+	for (size_t i = 0; i < FILES && fd >= 0; i++)
+		if (streq(name, files[i].name) && *file_of(data, i) < 0)
+			*file_of(data, i) = fd_steal(&fd);
 	return 0;
 }
 
-int handover_take(int *ret_listener, struct preparation *ret)
+int handover_take(struct preparation *ret)
 {
-	struct taken taken = { .listener = -1, .preparation = PREPARATION_NONE };
-	int r = service_take_fds(handover_take_one, &taken);
+	int r;
 
-	if (r >= 0 && taken.listener < 0)
+	*ret = PREPARATION_NONE;
+	r = service_take_fds(handover_take_one, ret);
+	if (r >= 0 && ret->listener < 0)
 		r = -ENOENT;
-	if (r < 0) {
-		fd_close(taken.listener);
-		preparation_deinit(&taken.preparation);
-		return r;
-	}
-	*ret_listener = taken.listener;
-	*ret = taken.preparation;
-	return 0;
+	if (r < 0)
+		preparation_deinit(ret);
+	return MIN(r, 0);
 }

@@ -13,7 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "kernel/keeper/guard.h"
 #include "kernel/keeper/handover.h"
@@ -25,54 +24,24 @@
 #include "kernel/program.h"
 
 /* Finds the kernel's ABI by probing; a backend that was named has to match. */
-static int detect_backend(const struct keeper_options *options, const struct mounts *mounts, enum wire_backend *ret,
-			  struct text *why)
+static int detect_backend(const struct keeper_options *options, struct preparation *preparation, struct text *why)
 {
 	struct probe probe = { .kind = BACKEND_EMBEDDED };
 
-	probe_tracefs(mounts->tracefs, &probe);
-	if (!probe.has_user_events || probe.kind == BACKEND_EMBEDDED) {
+	probe_tracefs(preparation->mounts.tracefs, &probe);
+	preparation->backend = probe.kind;
+	if (!probe.has_user_events || probe.kind == BACKEND_EMBEDDED)
 		text_printf(why, "this kernel has no user_events; Linux 6.4 or later with CONFIG_USER_EVENTS=y has");
-		return -EOPNOTSUPP;
-	}
-	if (!streq(options->backend, "auto") && !streq(options->backend, backend_name(probe.kind))) {
+	else if (!streq(options->backend, "auto") && !streq(options->backend, backend_name(probe.kind)))
 		text_printf(why, "this machine has no %s: this kernel has user_events (%s)", options->backend,
 			    backend_name(probe.kind));
-		return -EOPNOTSUPP;
-	}
-	*ret = probe.kind;
-	return 0;
-}
-
-/* Root without privileges may lack access if the data file, or a directory above it, has another owner. */
-static void explain_no_data(int tracefs, int error, struct text *why)
-{
-	_cleanup_(fd_closep) int data = openat(tracefs, "user_events_data", O_WRONLY | O_CLOEXEC);
-	struct stat status = { 0 };
-
-	if (fstatat(tracefs, "user_events_data", &status, 0) < 0)
-		(void)fstat(tracefs, &status);
-	if (error == -EACCES && status.st_uid != 0)
-		text_printf(
-			why,
-			"tracefs belongs to user %u, and the keeper is root without privileges; remount it with uid=0",
-			status.st_uid);
-	else if (error == -EACCES && data >= 0)
-		text_printf(why, "user_events_status can't be read; give root that permission (chmod u+r)");
-	else if (error == -EACCES)
-		text_printf(why,
-			    "user_events_data can't be opened for writing; give root that permission (chmod u+rw)");
-	else if (error == -EPERM)
-		text_printf(why, "the kernel lets no process open user_events_data (lockdown?)");
-	else
-		text_printf(why, "can't use user_events: %s", strerror(-error));
+	return why->length > 0 ? -EOPNOTSUPP : 0;
 }
 
 /* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
 static int keeper_prepare(const struct keeper_options *options, struct preparation *ret, struct text *why)
 {
 	const char *pages = *options->pages ? options->pages : NULL, *tracefs;
-	enum wire_backend backend = BACKEND_EMBEDDED;
 	char guard[PATH_MAX];
 	struct probe probe;
 	int r;
@@ -89,7 +58,7 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	tracefs = probe.tracefs_mounted ? probe.tracefs : NULL;
 	r = mounts_open_tracefs(tracefs, &ret->mounts, why);
 	if (r == 0)
-		r = detect_backend(options, &ret->mounts, &backend, why);
+		r = detect_backend(options, ret, why);
 	if (r == 0 && !streq(options->guard, "off"))
 		ret->guarded = keeper_guard_load(guard, ret->mounts.tracefs_id, options->prepare, ret->no_guard,
 						 sizeof(ret->no_guard)) == 0;
@@ -98,8 +67,8 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 		r = -EOPNOTSUPP;
 	}
 	if (r == 0)
-		r = backend == BACKEND_STATUS_PAGE ? mounts_open_status(tracefs, pages, &ret->mounts, why)
-						   : mounts_open_pages(pages, &ret->mounts, why);
+		r = ret->backend == BACKEND_STATUS_PAGE ? mounts_open_status(tracefs, pages, &ret->mounts, why)
+							: mounts_open_pages(pages, &ret->mounts, why);
 	if (r < 0)
 		preparation_deinit(ret);
 	return r;
@@ -110,16 +79,9 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 			struct text *why)
 {
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
-	enum wire_backend backend = BACKEND_EMBEDDED;
-	_cleanup_(fd_closep) int tracefs = -1;
 	struct rlimit files;
 	int r;
 
-	r = detect_backend(options, &preparation->mounts, &backend, why);
-	if (r < 0)
-		return r;
-	/* user_events_new() closes the mounts where it fails. */
-	tracefs = fcntl(preparation->mounts.tracefs, F_DUPFD_CLOEXEC, 0);
 	/* Every page is locked in memory. */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -133,15 +95,18 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 	r = privileges_keep((privileges_held() & CAPABILITY(CAP_SYS_RESOURCE)) |
 			    (options->limits.persist ? CAPABILITY(CAP_PERFMON) : 0));
 	if (r == 0) {
-		r = user_events_new(backend, &preparation->mounts, &options->limits, ret);
+		r = user_events_new(preparation->backend, &preparation->mounts, &options->limits, ret);
 		preparation->mounts = PREPARATION_NONE.mounts;
 	}
-	if (r != 0) {
-		explain_no_data(tracefs, r, why);
+	if (r == -EACCES)
+		text_printf(why, "user_events_data can't be opened for writing, or user_events_status not be read, by "
+				 "root without privileges; mount tracefs with uid=0, and give root these permissions");
+	else if (r < 0)
+		text_printf(why, "can't use user_events: %s", strerror(-r));
+	if (r < 0)
 		return r;
-	}
 	(*ret)->facts.guarded = preparation->guarded;
-	if (!preparation->guarded && backend == BACKEND_ENABLE_ADDRESS)
+	if (!preparation->guarded && preparation->backend == BACKEND_ENABLE_ADDRESS)
 		snprintf((*ret)->facts.note, sizeof((*ret)->facts.note), "%s", preparation->no_guard);
 	return 0;
 }
@@ -215,9 +180,10 @@ static int refuse_next(int listener, uid_t owner, unsigned hold, const char *sen
 }
 
 /* Started by systemd. If nothing was handed over it needs the privileges itself. */
-static int serve_all(const struct keeper_options *options, int listener, struct preparation *preparation)
+static int serve_all(const struct keeper_options *options, struct preparation *preparation)
 {
 	const bool is_prepared = preparation->mounts.tracefs >= 0 || *preparation->failure;
+	const int listener = preparation->listener;
 	const uid_t owner = keeper_find_owner(listener);
 	char sentence[WIRE_SENTENCE_MAX + 1] = "";
 	struct text why = text_make(sentence, sizeof(sentence));
@@ -246,7 +212,7 @@ int main(int argc, char **argv)
 {
 	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
 	struct keeper_options options;
-	int listener, type, r;
+	int type, r;
 	socklen_t size = sizeof(type);
 
 	r = keeper_parse_options(argc, argv, &options);
@@ -258,10 +224,10 @@ int main(int argc, char **argv)
 		options.pages = *options.pages ? options.pages : KEEPER_PAGES;
 		return run_preparation(&options);
 	}
-	r = handover_take(&listener, &preparation);
+	r = handover_take(&preparation);
 	if (r == 0) {
 		options.pages = *options.pages ? options.pages : KEEPER_PAGES;
-		return serve_all(&options, listener, &preparation);
+		return serve_all(&options, &preparation);
 	}
 	/* If a user starts it, fd 3 may be anything. */
 	if (r == -ENOENT &&

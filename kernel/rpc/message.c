@@ -74,10 +74,10 @@ size_t message_put(struct packet *packet, enum message_kind kind, const struct k
 	return header.count;
 }
 
-int message_send(int socket, enum message_kind kind, const struct kernel_call *calls, size_t n, size_t *ret_n)
+int message_send(int socket, uint8_t room[MESSAGE_MAX], enum message_kind kind, const struct kernel_call *calls,
+		 size_t n)
 {
-	static uint8_t buffer[MESSAGE_MAX];
-	struct packet packet = packet_make(buffer, sizeof(buffer));
+	struct packet packet = packet_make(room, MESSAGE_MAX);
 	int fds[MESSAGE_FDS_MAX], r;
 	size_t n_fds = 0;
 
@@ -88,9 +88,7 @@ int message_send(int socket, enum message_kind kind, const struct kernel_call *c
 		if (has_fd(kind, &calls[i]))
 			fds[n_fds++] = calls[i].fd;
 	r = transport_send(socket, packet.data, packet.size, fds, n_fds, kind == MESSAGE_CALLS ? MSG_DONTWAIT : 0);
-	if (r == 0)
-		*ret_n = n;
-	return r;
+	return r < 0 ? r : (int)n;
 }
 
 int message_send_facts(int socket, enum message_kind kind, const struct kernel_facts *facts)
@@ -161,7 +159,7 @@ bool message_next_call(struct message_packet *message, struct kernel_call *ret, 
 	return true;
 }
 
-bool message_next_answer(struct message_packet *message, struct kernel_call *call, bool *ret_lost)
+bool message_next_answer(struct message_packet *message, struct kernel_call *call)
 {
 	struct message_call raw;
 
@@ -173,12 +171,12 @@ bool message_next_answer(struct message_packet *message, struct kernel_call *cal
 	call->bit = raw.bit;
 	call->index = raw.index;
 	call->number = raw.number;
-	*ret_lost = false;
-	if (raw.has_fd) {
-		call->fd = fdset_steal(&message->fds, message->next_fd++);
-		*ret_lost = call->fd < 0;
-	}
-	return !*ret_lost || message->fds_lost;
+	if (!raw.has_fd)
+		return true;
+	call->fd = fdset_steal(&message->fds, message->next_fd++);
+	if (call->fd < 0)
+		call->result = -EMFILE;
+	return call->fd >= 0 || message->fds_lost;
 }
 
 bool message_is_done(const struct message_packet *message)

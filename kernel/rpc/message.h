@@ -59,8 +59,8 @@ const struct message_op *message_op(enum kernel_op);
 
 /* Puts as many calls as fit, with the fds of calls and answers, into one packet, and returns their number. */
 size_t message_put(struct packet *, enum message_kind, const struct kernel_call *calls, size_t n);
-/* Sends that packet with its fds: calls without waiting, answers with. 0 with the number of calls, or a negative errno. */
-int message_send(int socket, enum message_kind, const struct kernel_call *calls, size_t n, size_t *ret_n);
+/* Sends that packet, made in `room`, with its fds: calls without waiting, answers with. Their number, or a negative errno. */
+int message_send(int socket, uint8_t room[MESSAGE_MAX], enum message_kind, const struct kernel_call *calls, size_t n);
 /* READY or FAILED. */
 int message_send_facts(int socket, enum message_kind, const struct kernel_facts *);
 
@@ -70,8 +70,8 @@ struct message_packet {
 	struct cursor body;
 	struct fdset fds;
 	size_t next_fd;
-	bool fds_lost; /* this process had no room for more fds than those in `fds` */
-	uint8_t packet[MESSAGE_MAX];
+	bool fds_lost;		     /* this process had no room for more fds than those in `fds` */
+	uint8_t packet[MESSAGE_MAX]; /* room for the next packet that is sent, once everything was read */
 };
 
 /* Does not wait. 1, 0 at the end of the connection, or a negative errno; -EPROTO, -EMSGSIZE: it is invalid. */
@@ -82,8 +82,8 @@ void message_deinit(struct message_packet *);
  * its fd was lost its result is -EMFILE. False: it is invalid.
  */
 bool message_next_call(struct message_packet *, struct kernel_call *ret, char **text);
-/* Reads the next answer into the call that was asked. `ret_lost`: the answer had an fd, which was lost. */
-bool message_next_answer(struct message_packet *, struct kernel_call *call, bool *ret_lost);
+/* Reads the next answer into the call that was asked. If its fd was lost its result is -EMFILE. */
+bool message_next_answer(struct message_packet *, struct kernel_call *call);
 /* Everything was read, and each fd belonged to a call. */
 bool message_is_done(const struct message_packet *);
 /* Of FAILED only the note is checked. */

@@ -136,14 +136,14 @@ static int remote_send(struct remote *remote)
 {
 	while (remote->sending && remote->packets < WINDOW && remote->greeted && remote->failed == 0) {
 		struct batch *batch = remote->sending;
-		size_t n = batch->n - batch->sent;
 		int r;
 
 		if (remote->kernel.stalled && concerns_deposits(batch)) {
 			remote_stall(remote, batch);
 			continue;
 		}
-		r = message_send(remote->kernel.fd, MESSAGE_CALLS, batch->calls + batch->sent, n, &n);
+		r = message_send(remote->kernel.fd, remote->message.packet, MESSAGE_CALLS, batch->calls + batch->sent,
+				 batch->n - batch->sent);
 		/* Sending goes on when the calls that fill the queue, or memory, are answered. */
 		if ((r == -EAGAIN || r == -ETOOMANYREFS || r == -ENOMEM || r == -ENOBUFS) && remote->packets > 0)
 			return 0;
@@ -154,8 +154,8 @@ static int remote_send(struct remote *remote)
 		}
 		if (r < 0)
 			return r;
-		remote->under_way[remote->packets++] = n;
-		batch->sent += n;
+		remote->under_way[remote->packets++] = (size_t)r;
+		batch->sent += (size_t)r;
 		if (batch->sent == batch->n)
 			remote->sending = TAILQ_NEXT(batch, entry);
 	}
@@ -208,7 +208,6 @@ static int remote_take_answers(struct remote *remote)
 	struct batch *batch = TAILQ_FIRST(&remote->batches);
 	struct kernel_call frees[MESSAGE_FDS_MAX];
 	size_t first_free = MESSAGE_FDS_MAX;
-	bool lost;
 
 	if (remote->packets == 0 || remote->message.header.count != remote->under_way[0])
 		return -EPROTO;
@@ -216,13 +215,10 @@ static int remote_take_answers(struct remote *remote)
 		struct kernel_call *call = &batch->calls[batch->answered];
 		const enum kernel_op undo = message_op(call->op)->undo;
 
-		if (!message_next_answer(&remote->message, call, &lost))
+		if (!message_next_answer(&remote->message, call))
 			return -EPROTO;
-		if (!lost)
-			continue;
-		call->result = -EMFILE;
-		/* From the end on: a page is freed after the streams that were made for it. */
-		if (undo != 0)
+		/* Perhaps the keeper has made it. From the end on: a page is freed after the streams that were made for it. */
+		if (undo != 0 && call->result == -EMFILE)
 			frees[--first_free] = (struct kernel_call){
 				.op = undo,
 				.page = call->page,

@@ -2,7 +2,6 @@
 
 #include "kernel/uapi.h"
 #include "kernel/user_events/enablers.h"
-#include "kernel/user_events/look.h"
 #include "kernel/user_events/registration.h"
 #include "protocol/base/clock.h"
 
@@ -58,8 +57,9 @@ static void address_give_place(struct user_events *user_events, struct holding *
 	bits_give(&holding->page->bits, holding->bit);
 }
 
-static void address_settle(struct user_events *user_events _unused_, struct placement *placement)
+static void address_place(struct user_events *user_events, struct placement *placement, int file)
 {
+	enablers_register(user_events, placement, file);
 	for (size_t i = 0; i < placement->n; i++) {
 		const uint32_t hash = placement->holdings[i]->by_key.hashv;
 		const struct removed_name *name = &removed[hash % REMOVED_MAX];
@@ -72,7 +72,7 @@ static void address_settle(struct user_events *user_events _unused_, struct plac
 	}
 }
 
-static int join_file(int file, const char *text, uint16_t flags, uint32_t *ret_index)
+static int address_join(int file, const char *text, uint16_t flags, uint32_t *bit _unused_, uint32_t *ret_index)
 {
 	struct uapi_register asked = {
 		.size = sizeof(asked),
@@ -87,20 +87,9 @@ static int join_file(int file, const char *text, uint16_t flags, uint32_t *ret_i
 	};
 
 	if (ioctl(file, UAPI_IOCTL_REGISTER, &asked) < 0 || ioctl(file, UAPI_IOCTL_UNREGISTER, &taken_back) < 0)
-		return -errno;
+		return registration_answer(-errno);
 	*ret_index = asked.index;
 	return 0;
-}
-
-static int address_join(struct user_events *user_events _unused_, struct event_stream *stream,
-			const struct holding *holding, uint32_t *ret_index)
-{
-	return registration_answer(join_file(stream->fd, holding->text, holding->flags, ret_index));
-}
-
-static int address_witness(int file, const char *name, uint32_t *ret_index)
-{
-	return join_file(file, name, 0, ret_index);
 }
 
 static void address_remove(struct user_events *user_events, struct holding *const *holdings, size_t n)
@@ -114,22 +103,13 @@ static void address_remove(struct user_events *user_events, struct holding *cons
 	}
 }
 
-static uint32_t address_maximum(const struct user_events *user_events _unused_)
-{
-	return MIN(look_maximum(KERNEL_EVENTS_MAX), (uint32_t)KERNEL_EVENTS_MAX);
-}
-
 static const struct user_events_abi enable_address_abi = {
 	.page_new = address_page_new,
 	.take_place = address_take_place,
 	.give_place = address_give_place,
-	.place = enablers_register,
-	.settle = address_settle,
-	.wait = enablers_wait,
+	.place = address_place,
 	.join = address_join,
-	.witness = address_witness,
 	.remove = address_remove,
-	.maximum = address_maximum,
 	.dispatch = enablers_dispatch,
 	.deinit = enablers_free,
 };
@@ -152,9 +132,6 @@ int enable_address_init(struct user_events *user_events, const struct kernel_lim
 	struct kernel_facts *facts = &user_events->kernel.facts;
 
 	user_events->abi = &enable_address_abi;
-	facts->capacity = address_maximum(user_events);
-	if (limits->capacity)
-		facts->capacity = MIN(facts->capacity, limits->capacity);
 	if (kernel_knows_flag(user_events, UAPI_PERSIST) && limits->persist)
 		facts->flags |= KERNEL_PERSIST;
 	if (kernel_knows_flag(user_events, UAPI_MULTI_FORMAT))

@@ -4,18 +4,17 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "kernel/user_events/allocate.h"
 #include "kernel/user_events/enabler.h"
-#include "kernel/user_events/inheritance.h"
-#include "kernel/user_events/placement.h"
 #include "kernel/user_events/stream.h"
 #include "protocol/base/cursor.h"
 #include "protocol/transport.h"
 
 /*
+ * The keeper waits for each answer: the kernel registers one event after the other anyway, and the daemon goes on working meanwhile.
+ *
  * If an enabler process dies (most likely by the kernel's OOM killer) its bits are frozen. It is replaced at once, and when its events
  * are registered again on the same bits the kernel brings these up to date. An idle process has no bits, and is replaced when it is needed.
  */
@@ -25,45 +24,39 @@ _Static_assert((int)AT_ONCE == (int)ENABLER_BATCH_MAX, "one request");
 enum {
 	/* For each enabler that is added the kernel walks all enablers of the process: at most 1,024, and fewer are faster. */
 	ENABLERS_MAX = 512,
-	/* Requests that one process has in its socket, so that it never waits for us; their answers fit into its socket as well. */
-	REQUESTS_MAX = 16,
 	TIMEOUT = 60, /* seconds for one answer; then the process is replaced */
 };
 
 /* --- processes --- */
 
-/* Kills it. enablers_dispatch() sees its end, and replaces it. */
-static void enabler_break(struct enabler_process *process)
-{
-	process->broken = true;
-	if (process->pid > 0)
-		kill(process->pid, SIGKILL);
-}
-
 static void enabler_reap(struct enabler_process *process)
 {
-	enabler_break(process);
-	if (process->pid > 0)
+	if (process->pid > 0) {
+		kill(process->pid, SIGKILL);
 		waitpid(process->pid, NULL, 0);
+	}
 	process->pid = 0;
 }
 
+/* A process that has died keeps its socket until there is a new one, so that enablers_dispatch() notices it. */
 static int enabler_start(struct user_events *user_events, struct enabler_process *process)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = process };
-	int fd, r = spawner_spawn(&user_events->spawner, TIMEOUT, &fd, &process->pid);
+	_cleanup_(fd_closep) int fd = -1;
+	int r;
 
+	enabler_reap(process);
+	r = spawner_spawn(&user_events->spawner, TIMEOUT, &fd, &process->pid);
 	if (r < 0)
 		return r;
+	if (epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+		r = -errno;
+		enabler_reap(process);
+		return r;
+	}
 	fd_close(process->fd);
-	process->fd = fd;
-	process->broken = false;
-	if (epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, fd, &event) == 0)
-		return 0;
-	r = -errno;
-	process->fd = fd_close(fd);
-	enabler_reap(process);
-	return r;
+	process->fd = fd_steal(&fd);
+	return 0;
 }
 
 static int enabler_new(struct user_events *user_events, struct enabler_process **ret)
@@ -78,30 +71,17 @@ static int enabler_new(struct user_events *user_events, struct enabler_process *
 		return r;
 	}
 	LIST_INIT(&process->holdings);
-	TAILQ_INIT(&process->asked);
 	LIST_INSERT_HEAD(&user_events->enablers, process, entry);
 	*ret = process;
 	return 0;
 }
 
-static void enabler_free(struct user_events *user_events, struct enabler_process *process)
+static void enabler_free(struct enabler_process *process)
 {
 	LIST_REMOVE(process, entry);
-	if (user_events->filling == process)
-		user_events->filling = NULL;
-	process->fd = fd_close(process->fd);
+	fd_close(process->fd);
 	enabler_reap(process);
 	free(process);
-}
-
-static unsigned count_idle(const struct user_events *user_events)
-{
-	const struct enabler_process *process;
-	unsigned n = 0;
-
-	LIST_FOREACH(process, &user_events->enablers, entry)
-		n += process->enablers == 0;
-	return n;
 }
 
 void enablers_init(struct user_events *user_events)
@@ -112,65 +92,61 @@ void enablers_init(struct user_events *user_events)
 	(void)enabler_new(user_events, &process);
 }
 
-static bool enabler_has_room(const struct enabler_process *process)
-{
-	return process && !process->broken && process->enablers < ENABLERS_MAX;
-}
-
-/* Takes the process of the last event, or the oldest with room. */
+/* The first process with room becomes the first of all: it gets the next events, too. */
 int enablers_add(struct user_events *user_events, struct holding *holding)
 {
-	struct enabler_process *process, *found = user_events->filling;
+	struct enabler_process *process;
 	int r = 0;
 
-	if (!enabler_has_room(found)) {
-		found = NULL;
-		LIST_FOREACH(process, &user_events->enablers, entry)
-			if (enabler_has_room(process))
-				found = process;
-	}
-	if (!found)
-		r = enabler_new(user_events, &found);
+	LIST_FOREACH(process, &user_events->enablers, entry)
+		if (process->enablers < ENABLERS_MAX)
+			break;
+	if (!process)
+		r = enabler_new(user_events, &process);
 	if (r < 0)
 		return r;
-	user_events->filling = found;
-	holding->process = found;
-	found->enablers++;
-	LIST_INSERT_HEAD(&found->holdings, holding, in_process);
+	LIST_REMOVE(process, entry);
+	LIST_INSERT_HEAD(&user_events->enablers, process, entry);
+	holding->process = process;
+	process->enablers++;
+	LIST_INSERT_HEAD(&process->holdings, holding, in_process);
 	return 0;
 }
 
 /* One idle process is enough. */
 void enablers_remove(struct user_events *user_events, struct holding *holding)
 {
-	struct enabler_process *process = holding->process;
+	struct enabler_process *process = holding->process, *other;
 
 	LIST_REMOVE(holding, in_process);
-	holding->process = NULL;
-	holding->enabled = false;
-	process->enablers--;
-	if (process->enablers == 0 && (process->broken || count_idle(user_events) > 1))
-		enabler_free(user_events, process);
+	if (--process->enablers > 0)
+		return;
+	LIST_FOREACH(other, &user_events->enablers, entry)
+		if (other != process && other->enablers == 0)
+			break;
+	if (other)
+		enabler_free(process);
 }
 
 void enablers_free(struct user_events *user_events)
 {
 	while (!LIST_EMPTY(&user_events->enablers))
-		enabler_free(user_events, LIST_FIRST(&user_events->enablers));
+		enabler_free(LIST_FIRST(&user_events->enablers));
 	spawner_end(&user_events->spawner);
 }
 
 /* --- requests --- */
 
-/* Sends a request about holdings of one page, lending the process a data file. */
-static int enabler_send(const struct enabler_process *process, enum enabler_kind kind, struct holding *const *holdings,
-			size_t n, int file)
+/* A request about holdings of one page, for which the process gets a data file; and its answers. */
+static int enabler_exchange(const struct enabler_process *process, enum enabler_kind kind,
+			    struct holding *const *holdings, size_t n, int file, struct enabler_answer *answers)
 {
 	static uint8_t buffer[ENABLER_PACKET_MAX];
 	const struct event_page *page = holdings[0]->page;
 	const struct enabler_request request = { .kind = kind, .page = page->id, .count = (uint32_t)n };
 	const int fds[] = { file, page->fd };
 	struct packet packet = packet_make(buffer, sizeof(buffer));
+	int r;
 
 	packet_put(&packet, &request, sizeof(request));
 	for (size_t i = 0; i < n; i++) {
@@ -183,254 +159,116 @@ static int enabler_send(const struct enabler_process *process, enum enabler_kind
 		packet_put(&packet, &item, sizeof(item));
 		packet_put_padded(&packet, holdings[i]->text, item.text_length);
 	}
-	if (packet.failed)
-		return -E2BIG;
-	if (process->broken)
-		return -EPIPE;
-	return transport_send(process->fd, packet.data, packet.size, fds, kind == ENABLER_REGISTER ? 2 : 1, 0);
+	r = transport_send(process->fd, packet.data, packet.size, fds, kind == ENABLER_REGISTER ? 2 : 1, 0);
+	return r < 0 ? r : answer_receive(process->fd, answers, n * sizeof(answers[0]));
 }
 
-static void remove_asked(struct enabler_process *process, struct placement *placement)
+/* Registers the same events on the same bits, through a file of our own that is closed afterwards. */
+static int restore_batch(struct user_events *user_events, struct enabler_process *process,
+			 struct holding *const *holdings, size_t n)
 {
-	TAILQ_REMOVE(&process->asked, placement, entry);
-	process->n_asked--;
-}
-
-/* The answer to the oldest placement. */
-static int enabler_take_answer(struct user_events *user_events, struct enabler_process *process, int flags)
-{
-	struct placement *placement = TAILQ_FIRST(&process->asked);
+	_cleanup_(fd_closep) int data = n > 0 ? data_file_open(&user_events->mounts) : -1;
 	struct enabler_answer answers[ENABLER_BATCH_MAX];
-	int r = answer_receive(process->fd, answers, placement->n * sizeof(answers[0]), flags);
+	int r = n == 0 ? 0 : data < 0 ? data : enabler_exchange(process, ENABLER_REGISTER, holdings, n, data, answers);
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < placement->n; i++) {
-		struct holding *holding = placement->holdings[i];
-
-		placement->calls[i]->result = answers[i].result;
-		holding->enabled = answers[i].result == 0;
-		/* An index on a file of our own means nothing. */
-		if (placement->file >= 0)
-			continue;
-		holding->first.index = answers[i].index;
-		if (answers[i].result == 0)
-			stream_note_index(placement->stream, answers[i].index);
-	}
-	remove_asked(process, placement);
-	TAILQ_INSERT_TAIL(&user_events->answered, placement, entry);
-	return 0;
-}
-
-/* Until `left` placements have no answer. */
-static int enabler_take_answers(struct user_events *user_events, struct enabler_process *process, unsigned left)
-{
-	int r = 0;
-
-	while (r == 0 && process->n_asked > left)
-		r = enabler_take_answer(user_events, process, 0);
-	return r;
-}
-
-/*
- * Waits for the answers. After a failure the process's next answer could belong to this request, so the process is replaced, except after
- * -ETOOMANYREFS: then the request was not sent.
- */
-static int enabler_ask(struct user_events *user_events, struct enabler_process *process, enum enabler_kind kind,
-		       struct holding *const *holdings, size_t n, int file)
-{
-	struct enabler_answer answers[ENABLER_BATCH_MAX];
-	int r = enabler_take_answers(user_events, process, 0);
-
-	if (r == 0)
-		r = enabler_send(process, kind, holdings, n, file);
-	if (r == 0)
-		r = answer_receive(process->fd, answers, n * sizeof(answers[0]), 0);
-	if (r < 0 && r != -ETOOMANYREFS)
-		enabler_break(process);
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = answers[i].result;
 	return r;
 }
 
-static void refuse_asked(struct user_events *user_events, struct enabler_process *process, struct placement *placement,
-			 int error)
+/* Starts a new process in its place. After a failure enablers_dispatch() tries again, and the keeper ends if that fails, too. */
+static int enabler_replace(struct user_events *user_events, struct enabler_process *process)
 {
-	remove_asked(process, placement);
-	/* The events may be on the file nevertheless. */
-	placement->stream->fresh += (uint32_t)placement->n;
-	placement_refuse(user_events, placement, error);
+	struct holding *batch[ENABLER_BATCH_MAX], *holding;
+	int r = enabler_start(user_events, process);
+	size_t n = 0;
+
+	LIST_FOREACH(holding, &process->holdings, in_process) {
+		if (!holding->placed)
+			continue;
+		if (n == ENABLER_BATCH_MAX || (n > 0 && batch[0]->page != holding->page)) {
+			r = r < 0 ? r : restore_batch(user_events, process, batch, n);
+			n = 0;
+		}
+		batch[n++] = holding;
+	}
+	r = r < 0 ? r : restore_batch(user_events, process, batch, n);
+	if (r < 0)
+		enabler_reap(process);
+	return r;
 }
 
-/* If the process can't take it, its successor gets it. */
-static void send_placement(struct user_events *user_events, struct placement *placement)
+/*
+ * If the process has died, or does not answer, its successor gets the request; no third process does. After -ETOOMANYREFS the request
+ * was not sent.
+ */
+static int enabler_ask(struct user_events *user_events, struct enabler_process *process, enum enabler_kind kind,
+		       struct holding *const *holdings, size_t n, int file, struct enabler_answer *answers)
 {
-	struct enabler_process *process = placement->process;
-	int r = enabler_send(process, ENABLER_REGISTER, placement->holdings, placement->n, placement_file(placement));
+	int r = enabler_exchange(process, kind, holdings, n, file, answers);
 
-	if (r < 0 && (r == -ETOOMANYREFS || process->fd < 0))
-		refuse_asked(user_events, process, placement, r);
-	else if (r < 0)
-		enabler_break(process);
+	if (r == 0 || r == -ETOOMANYREFS)
+		return r;
+	r = enabler_replace(user_events, process);
+	if (r < 0)
+		return r;
+	r = enabler_exchange(process, kind, holdings, n, file, answers);
+	/* Its next answer could belong to this request. */
+	if (r < 0 && r != -ETOOMANYREFS)
+		enabler_reap(process);
+	return r;
 }
 
-void enablers_register(struct user_events *user_events, struct placement *placement)
+void enablers_register(struct user_events *user_events, struct placement *placement, int file)
 {
-	struct enabler_process *process = placement->process;
+	struct enabler_answer answers[ENABLER_BATCH_MAX];
+	int r = enabler_ask(user_events, placement->holdings[0]->process, ENABLER_REGISTER, placement->holdings,
+			    placement->n, file, answers);
 
-	if (enabler_take_answers(user_events, process, REQUESTS_MAX - 1) < 0)
-		enabler_break(process);
-	TAILQ_INSERT_TAIL(&process->asked, placement, entry);
-	process->n_asked++;
-	send_placement(user_events, placement);
+	for (size_t i = 0; i < placement->n; i++) {
+		placement->calls[i]->result = r < 0 ? r : answers[i].result;
+		/* An index on a file of our own means nothing. */
+		if (file != placement->stream->fd)
+			continue;
+		/* After a failure the events may be on the file nevertheless. */
+		if (r < 0)
+			placement->stream->next_index++;
+		else if (answers[i].result == 0)
+			stream_note_index(placement->stream, answers[i].index);
+		placement->holdings[i]->first.index = r < 0 ? 0 : answers[i].index;
+	}
 }
 
 void enablers_clear(struct user_events *user_events, struct holding *const *holdings, size_t n)
 {
+	struct enabler_answer answers[ENABLER_BATCH_MAX];
+
 	/* Neighbours are mostly in one process. */
 	for (size_t i = 0, same; i < n; i += same) {
 		struct enabler_process *process = holdings[i]->process;
 
 		for (same = 1; i + same < n && holdings[i + same]->process == process; same++)
 			;
-		/* A dead process has no enablers any more; enablers_dispatch() replaces it. */
-		(void)enabler_ask(user_events, process, ENABLER_REMOVE, holdings + i, same, user_events->data);
+		(void)enabler_ask(user_events, process, ENABLER_REMOVE, holdings + i, same, user_events->data, answers);
 	}
 }
 
-/* --- processes that died --- */
-
-/* Registers the same events on the same bits, through a file of our own that is closed afterwards. */
-static int restore_batch(struct user_events *user_events, struct enabler_process *process,
-			 struct holding *const *holdings, size_t n)
-{
-	_cleanup_(fd_closep) int data = data_file_open(&user_events->mounts);
-
-	return data < 0 ? data : enabler_ask(user_events, process, ENABLER_REGISTER, holdings, n, data);
-}
-
-static int restore_enablers(struct user_events *user_events, struct enabler_process *process)
-{
-	struct holding *batch[ENABLER_BATCH_MAX], *holding;
-	size_t n = 0;
-	int r = 0;
-
-	LIST_FOREACH(holding, &process->holdings, in_process) {
-		if (!holding->enabled)
-			continue;
-		if (n == ENABLER_BATCH_MAX || (n > 0 && batch[0]->page != holding->page)) {
-			r = restore_batch(user_events, process, batch, n);
-			n = 0;
-		}
-		if (r < 0)
-			return r;
-		batch[n++] = holding;
-	}
-	return n > 0 ? restore_batch(user_events, process, batch, n) : 0;
-}
-
-/* Sends again what the dead process has not answered. A placement that two processes have died with is not sent to a third. */
-static void enabler_ask_again(struct user_events *user_events, struct enabler_process *process, int error)
-{
-	struct placement *placement, *next;
-
-	for (placement = TAILQ_FIRST(&process->asked); placement; placement = next) {
-		next = TAILQ_NEXT(placement, entry);
-		if (placement->again || error < 0) {
-			refuse_asked(user_events, process, placement, error < 0 ? error : -EPIPE);
-			continue;
-		}
-		placement->again = true;
-		send_placement(user_events, placement);
-	}
-}
-
-/* Starts a new process in its place. A negative errno if bits stay frozen. */
-static int enabler_replace(struct user_events *user_events, struct enabler_process *process)
-{
-	struct placement_queue asked = TAILQ_HEAD_INITIALIZER(asked);
-	const struct holding *holding;
-	unsigned n_asked = process->n_asked;
-	int r;
-
-	/* The earlier events come first. */
-	TAILQ_CONCAT(&asked, &process->asked, entry);
-	process->n_asked = 0;
-	enabler_reap(process);
-	r = enabler_start(user_events, process);
-	if (r == 0)
-		r = restore_enablers(user_events, process);
-	if (r < 0) {
-		enabler_break(process);
-		process->fd = fd_close(process->fd);
-	}
-	TAILQ_CONCAT(&process->asked, &asked, entry);
-	process->n_asked = n_asked;
-	enabler_ask_again(user_events, process, r);
-	LIST_FOREACH(holding, &process->holdings, in_process)
-		if (holding->enabled)
-			return r;
-	return 0;
-}
-
-/* Takes its answers. If nothing was asked the process has died: it sends nothing else. */
-static int enabler_serve(struct user_events *user_events, struct enabler_process *process)
-{
-	int r = process->n_asked > 0 ? 0 : -EPIPE;
-
-	while (r == 0 && process->n_asked > 0)
-		r = enabler_take_answer(user_events, process, MSG_DONTWAIT);
-	if (r == 0 || r == -EAGAIN)
-		return 0;
-	if (process->enablers > 0)
-		return enabler_replace(user_events, process);
-	enabler_free(user_events, process);
-	return 0;
-}
-
-/* How many processes and timers were ready, or a negative errno. */
-static int enablers_poll(struct user_events *user_events, int timeout)
-{
-	struct epoll_event ready[16];
-	int n, r = 0;
-
-	do
-		n = epoll_wait(user_events->kernel.fd, ready, ARRAY_SIZE(ready), timeout);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	for (int i = 0; i < n && r == 0; i++) {
-		if (ready[i].data.ptr) {
-			r = enabler_serve(user_events, ready[i].data.ptr);
-			continue;
-		}
-		/* A timer, which would keep the epoll readable while we wait. Its work is done when it expires again. */
-		(void)inheritance_is_due(user_events);
-		page_files_dispatch(&user_events->files);
-	}
-	return r < 0 ? r : n;
-}
-
+/* A process sends nothing but answers, so each that is ready has died. */
 int enablers_dispatch(struct user_events *user_events)
 {
-	int r;
+	struct epoll_event ready[16];
+	int n = epoll_wait(user_events->kernel.fd, ready, ARRAY_SIZE(ready), 0), r = 0;
 
-	while ((r = enablers_poll(user_events, 0)) > 0)
-		;
-	return r;
-}
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < n && r == 0; i++) {
+		struct enabler_process *process = ready[i].data.ptr;
 
-void enablers_wait(struct user_events *user_events)
-{
-	int r = enablers_poll(user_events, TIMEOUT * 1000);
-	struct enabler_process *process;
-
-	LIST_FOREACH(process, &user_events->enablers, entry) {
-		/* No process has answered in time. */
-		if (r == 0 && process->n_asked > 0)
-			enabler_break(process);
-		/* The keeper can't go on; enablers_dispatch() returns the error. */
-		while (r < 0 && !TAILQ_EMPTY(&process->asked))
-			refuse_asked(user_events, process, TAILQ_FIRST(&process->asked), r);
+		/* Timers have none. */
+		if (process && process->enablers > 0)
+			r = enabler_replace(user_events, process);
+		else if (process)
+			enabler_free(process);
 	}
+	return r;
 }

@@ -11,11 +11,9 @@ void enablers_free(struct user_events *);
 /* Finds a process for the holding's enabler, or starts one. 0 or a negative errno. */
 int enablers_add(struct user_events *, struct holding *);
 void enablers_remove(struct user_events *, struct holding *);
-/* Sends the placement to its process. */
-void enablers_register(struct user_events *, struct placement *);
+/* Registers the events of the placement on the file: sets results and indexes. */
+void enablers_register(struct user_events *, struct placement *, int file);
 /* Has the kernel clear the bits of holdings of one page. */
 void enablers_clear(struct user_events *, struct holding *const *, size_t n);
-/* Takes answers. Replaces processes that died, and registers their events again. A negative errno if that fails. */
+/* Replaces processes that died, and registers their events again. A negative errno if that fails. */
 int enablers_dispatch(struct user_events *);
-/* The same after waiting for an answer; a process that takes too long is replaced. */
-void enablers_wait(struct user_events *);

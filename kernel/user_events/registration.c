@@ -24,54 +24,32 @@ int registration_answer(int error)
 	}
 }
 
-/* An event of the page is found by its name; one of many formats by its whole description. */
-struct key {
-	struct event_page *page;
-	const char *text;
-	size_t text_length;
-	size_t length; /* of the key */
-	uint32_t hash;
-};
-
-static struct holding **table_of(struct event_page *page, uint16_t flags)
+static struct holding *holding_make(struct event_page *page, const struct kernel_call *call, size_t text_length,
+				    size_t key_length, uint32_t hash)
 {
-	return flags & KERNEL_MULTI_FORMAT ? &page->multi_holdings : &page->holdings;
-}
+	struct holding *holding = keeper_allocate(sizeof(*holding) + text_length + 1);
 
-static struct holding *holding_find(const struct key *key, uint16_t flags)
-{
-	struct holding *holding;
-
-	HASH_FIND_BYHASHVALUE(by_key, *table_of(key->page, flags), key->text, key->length, key->hash, holding);
-	return holding;
-}
-
-void holding_name(const struct holding *holding, char ret[WIRE_DESCRIPTION_MAX + 1])
-{
-	string_copy(ret, WIRE_DESCRIPTION_MAX + 1, holding->text);
-	ret[strcspn(ret, " ")] = '\0';
-}
-
-static struct holding *holding_make(const struct key *key, const struct kernel_call *call)
-{
-	struct holding *holding = keeper_allocate(sizeof(*holding) + key->text_length + 1);
-
-	holding->page = key->page;
-	holding->text_length = (uint16_t)key->text_length;
+	holding->page = page;
+	holding->text_length = (uint16_t)text_length;
 	holding->flags = call->flags;
 	if (call->op == KERNEL_ADOPT)
 		holding->bit = call->bit;
-	memcpy(holding->text, call->text, key->text_length);
-	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, *table_of(key->page, call->flags), holding->text, key->length, key->hash,
-				    holding);
+	memcpy(holding->text, call->text, text_length);
+	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, page->holdings, holding->text, key_length, hash, holding);
 	table_check_added();
 	return holding;
 }
 
 static void holding_free(struct holding *holding)
 {
-	HASH_DELETE(by_key, *table_of(holding->page, holding->flags), holding);
+	HASH_DELETE(by_key, holding->page->holdings, holding);
 	free(holding);
+}
+
+void holding_name(const struct holding *holding, char ret[WIRE_DESCRIPTION_MAX + 1])
+{
+	string_copy(ret, WIRE_DESCRIPTION_MAX + 1, holding->text);
+	ret[strcspn(ret, " ")] = '\0';
 }
 
 static struct slot *slot_make(struct event_stream *stream, struct holding *holding, uint32_t index)
@@ -118,49 +96,79 @@ static int answer_with(struct kernel_call *call, const struct event_stream *stre
 	call->bit = slot->holding->bit;
 	call->index = slot->index;
 	call->number = call->op == KERNEL_REGISTER && stream->self_registered;
-	call->result = KERNEL_OK;
 	return KERNEL_OK;
 }
 
-/* The stream has got the index from another keeper. */
-static void note_adopted_index(struct event_stream *stream, uint32_t index)
+/* --- new events --- */
+
+/*
+ * The kernel takes longer to register an event than everything else takes. Registrations that follow each other on one stream are sent
+ * together, so hundreds of events of a program are a handful of messages to an enabler process. Any other call comes after them.
+ */
+
+static void placement_add(struct user_events *user_events, struct event_stream *stream, struct holding *holding,
+			  struct kernel_call *call)
 {
-	stream->next_index = MAX(stream->next_index, index + 1);
-	stream->settled = MAX(stream->settled, stream->next_index);
+	struct placement *placement = &user_events->placement;
+
+	/* Adopted events are not registered together with new ones. */
+	if (placement->n == AT_ONCE ||
+	    (placement->n > 0 && (placement->stream != stream || placement->holdings[0]->process != holding->process ||
+				  placement->calls[0]->op != call->op)))
+		registrations_send(user_events);
+	placement->stream = stream;
+	placement->holdings[placement->n] = holding;
+	placement->calls[placement->n++] = call;
 }
 
-void registration_placed(struct event_stream *stream, struct holding *holding, struct kernel_call *call)
+static void placement_finish(struct user_events *user_events, const struct placement *placement)
 {
-	holding->placed = true;
-	if (call->op == KERNEL_ADOPT)
-		note_adopted_index(stream, holding->first.index);
-	answer_with(call, stream, &holding->first);
+	for (size_t i = 0; i < placement->n; i++) {
+		struct holding *holding = placement->holdings[i];
+
+		if (placement->calls[i]->result == KERNEL_OK) {
+			holding->placed = true;
+			answer_with(placement->calls[i], placement->stream, &holding->first);
+			continue;
+		}
+		registration_free_slot(placement->stream, &holding->first);
+		if (user_events->abi->give_place)
+			user_events->abi->give_place(user_events, holding);
+		holding_free(holding);
+	}
 }
 
-void registration_failed(struct user_events *user_events, struct event_stream *stream, struct holding *holding)
+void registrations_send(struct user_events *user_events)
 {
-	registration_free_slot(stream, &holding->first);
-	if (user_events->abi->give_place)
-		user_events->abi->give_place(user_events, holding);
-	holding_free(holding);
+	struct placement *placement = &user_events->placement;
+	_cleanup_(fd_closep) int ours = -1;
+
+	if (placement->n == 0)
+		return;
+	/* Adopted events are registered on a file of our own: only their enablers stay. */
+	if (placement->calls[0]->op == KERNEL_ADOPT)
+		ours = data_file_open(&user_events->mounts);
+	if (ours < 0 && placement->calls[0]->op == KERNEL_ADOPT)
+		for (size_t i = 0; i < placement->n; i++)
+			placement->calls[i]->result = ours;
+	else
+		user_events->abi->place(user_events, placement, ours >= 0 ? ours : placement->stream->fd);
+	placement_finish(user_events, placement);
+	placement->n = 0;
 }
 
 /* The page does not have the event yet. */
-static int register_new(struct user_events *user_events, struct job *job, struct event_stream *stream,
-			struct kernel_call *call, const struct key *key)
+static int register_new(struct user_events *user_events, struct event_stream *stream, struct holding *holding,
+			struct kernel_call *call)
 {
-	struct holding *holding = holding_make(key, call);
-	const uint32_t index = call->op == KERNEL_ADOPT ? call->index : 0;
-	int r = 0;
+	int r = user_events->abi->take_place ? user_events->abi->take_place(user_events, stream->page, holding) : 0;
 
-	if (user_events->abi->take_place)
-		r = user_events->abi->take_place(user_events, stream->page, holding);
 	if (r != 0) {
 		holding_free(holding);
 		return r;
 	}
-	slot_make(stream, holding, index);
-	placement_add(user_events, job, stream, holding, call);
+	slot_make(stream, holding, call->op == KERNEL_ADOPT ? call->index : 0);
+	placement_add(user_events, stream, holding, call);
 	return KERNEL_OK;
 }
 
@@ -176,23 +184,24 @@ static int register_again(struct user_events *user_events, struct event_stream *
 	NUMBER_FIND(by_holding, stream->slots, holding, slot);
 	if (adopt && (holding->bit != call->bit || (slot && slot->index != call->index)))
 		return -EEXIST;
-	if (!slot && adopt) {
-		note_adopted_index(stream, index);
-	} else if (!slot) {
-		r = user_events->abi->join(user_events, stream, holding, &index);
+	if (!slot && !adopt) {
+		r = user_events->abi->join(stream->fd, holding->text, holding->flags, &holding->bit, &index);
 		if (r != 0)
 			return r;
 		stream_note_index(stream, index);
-		stream_check_indexes(stream);
 	}
 	return answer_with(call, stream, slot ? slot : slot_make(stream, holding, index));
 }
 
-int on_register(struct user_events *user_events, struct job *job, struct event_stream *stream, struct kernel_call *call)
+int on_register(struct user_events *user_events, struct kernel_call *call, const struct target *target)
 {
 	static struct description description; /* large */
-	struct key key = { .page = stream->page, .text = call->text, .text_length = strlen(call->text) };
+	struct event_stream *stream = target->stream;
+	const size_t length = strlen(call->text);
+	struct event_page *page = stream->page;
 	struct holding *holding;
+	size_t key_length;
+	uint32_t hash;
 
 	if (call->op == KERNEL_REGISTER && stream->fd < 0)
 		return -EBADF;
@@ -202,22 +211,25 @@ int on_register(struct user_events *user_events, struct job *job, struct event_s
 	if (call->flags & ~user_events->kernel.facts.flags)
 		return KERNEL_E_UNSUPPORTED;
 	/* The daemon sends canonical text, and is not trusted. */
-	if (description_parse_canonical(key.text, key.text_length, &description) != 0)
+	if (description_parse_canonical(call->text, length, &description) != 0)
 		return KERNEL_E_BAD_DESCRIPTION;
+	/* The stream has got the index from another keeper. */
+	if (call->op == KERNEL_ADOPT)
+		stream->next_index = MAX(stream->next_index, call->index + 1);
 	/* Before Linux 6.4 all pages are the kernel's, and all holdings are in one table. */
 	if (user_events->kernel.facts.shared_page)
-		key.page = &user_events->shared;
-	key.length = call->flags & KERNEL_MULTI_FORMAT ? description.length : description.name_length;
-	key.hash = table_hash(key.text, key.length);
-	holding = holding_find(&key, call->flags);
-	/* Another stream has just asked for it, or the batch contains it twice. */
+		page = &user_events->shared;
+	/* An event is found by its name; one of many formats by its whole description, with the zero behind it, which no name has. */
+	key_length = call->flags & KERNEL_MULTI_FORMAT ? length + 1 : description.name_length;
+	hash = table_hash(call->text, key_length);
+	HASH_FIND_BYHASHVALUE(by_key, page->holdings, call->text, key_length, hash, holding);
+	/* Another call of the batch asks for it, and may fail. */
 	if (holding && !holding->placed) {
-		placements_send(user_events, job);
-		placements_finish(user_events);
-		holding = holding_find(&key, call->flags);
+		registrations_send(user_events);
+		HASH_FIND_BYHASHVALUE(by_key, page->holdings, call->text, key_length, hash, holding);
 	}
 	if (!holding)
-		return register_new(user_events, job, stream, call, &key);
+		return register_new(user_events, stream, holding_make(page, call, length, key_length, hash), call);
 	return streq(holding->text, call->text) ? register_again(user_events, stream, holding, call)
 						: KERNEL_E_NAME_TAKEN;
 }

@@ -11,12 +11,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "kernel/user_events/enabler.h"
-#include "protocol/fdset.h"
 #include "protocol/transport.h"
 
 enum {
@@ -109,12 +106,12 @@ static int spawner_start(struct spawner *spawner, unsigned timeout)
 	return 0;
 }
 
-int answer_receive(int socket, void *ret, size_t size, int flags)
+int answer_receive(int socket, void *ret, size_t size)
 {
 	ssize_t n;
 
 	do
-		n = recv(socket, ret, size, flags);
+		n = recv(socket, ret, size, 0);
 	while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)size)
 		return 0;
@@ -129,7 +126,7 @@ static int spawner_ask(const struct spawner *spawner, int socket)
 
 	if (r < 0)
 		return r;
-	return answer_receive(spawner->fd, &answer, sizeof(answer), 0) < 0 ? -EPIPE : answer;
+	return answer_receive(spawner->fd, &answer, sizeof(answer)) < 0 ? -EPIPE : answer;
 }
 
 /* An enabler of a spawner that died before it answered sees the end of its socket, and ends. */
@@ -150,9 +147,9 @@ int spawner_spawn(struct spawner *spawner, unsigned timeout, int *ret_socket, pi
 {
 	int r = spawner_try(spawner, timeout, ret_socket);
 
-	for (unsigned tries = 0; r == -EPIPE && tries < 2; tries++) {
+	if (r == -EPIPE) {
 		spawner_end(spawner);
-		r = tries == 0 ? spawner_start(spawner, timeout) : -ECHILD;
+		r = spawner_start(spawner, timeout);
 		if (r == 0)
 			r = spawner_try(spawner, timeout, ret_socket);
 	}

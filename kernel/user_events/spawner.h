@@ -14,4 +14,4 @@ struct spawner {
 int spawner_spawn(struct spawner *, unsigned timeout, int *ret_socket, pid_t *ret_pid);
 void spawner_end(struct spawner *);
 /* An answer of one of these processes. 0; -EPIPE if it has another size, as at the process's end; or a negative errno. */
-int answer_receive(int socket, void *ret, size_t size, int flags);
+int answer_receive(int socket, void *ret, size_t size);

@@ -12,20 +12,16 @@
 #include "kernel/bits.h"
 #include "kernel/kernel.h"
 #include "kernel/page_file.h"
-#include "kernel/user_events/left_behind.h"
 #include "kernel/user_events/spawner.h"
 #include "protocol/base/table.h"
 
 struct event_page;
-struct job;
 struct event_stream;
 struct holding;
-struct placement;
 struct user_events;
 
 LIST_HEAD(holding_list, holding);
 LIST_HEAD(enabler_list, enabler_process);
-TAILQ_HEAD(placement_queue, placement);
 TAILQ_HEAD(stream_queue, event_stream);
 SLIST_HEAD(unwanted_list, unwanted);
 
@@ -47,11 +43,8 @@ struct places {
 struct enabler_process {
 	pid_t pid;
 	int fd;
-	bool broken; /* is about to end, and gets no requests any more */
 	uint32_t enablers;
 	struct holding_list holdings;
-	struct placement_queue asked; /* without an answer, the oldest first */
-	unsigned n_asked;
 	LIST_ENTRY(enabler_process) entry;
 };
 
@@ -59,14 +52,12 @@ struct event_page {
 	uint32_t number;
 	uint32_t id; /* for enabler processes: a number may be used again while they still have the page */
 	uint32_t streams;
-	uint32_t disowned_streams; /* of these */
-	int fd;			   /* writable; -1: the page is the kernel's */
+	int fd; /* writable; -1: the page is the kernel's */
 	int client_fd;
 	bool known;    /* to this daemon; otherwise only its predecessor had it */
 	bool disowned; /* has no number, and ends with its last stream */
 	struct bits bits;
-	struct holding *holdings;	/* table by name */
-	struct holding *multi_holdings; /* table by text: of many formats */
+	struct holding *holdings; /* table by name; of many formats by text */
 	UT_hash_handle by_number;
 };
 
@@ -83,8 +74,7 @@ struct holding {
 	uint16_t flags;
 	uint16_t text_length;
 	bool foreign;			 /* before Linux 6.4: the event existed before */
-	bool placed;			 /* otherwise its registration is under way, and may fail */
-	bool enabled;			 /* its enabler is registered */
+	bool placed;			 /* otherwise it is not registered yet, and that may fail */
 	struct enabler_process *process; /* which has its enabler, or will have it; before Linux 6.4 NULL */
 	LIST_ENTRY(holding) in_process;
 	UT_hash_handle by_key;
@@ -103,9 +93,6 @@ struct event_stream {
 	bool known;    /* as of a page */
 	struct slot *slots;
 	uint32_t next_index;  /* the kernel's next one, if no other program registers on the stream */
-	uint32_t settled;     /* next_index when nothing was under way */
-	uint32_t fresh;	      /* indexes of ours since then */
-	unsigned under_way;   /* placements on it */
 	bool self_registered; /* another program has registered on it */
 	/* An event that exists only on this file, while it lingers unguarded; "": none. */
 	char witness[WITNESS_SIZE];
@@ -121,15 +108,10 @@ struct target {
 
 enum { AT_ONCE = 100 }; /* events in one request to an enabler process */
 
-/* New holdings with enablers in one process, registered on one stream; ADOPT registers them on no stream, which has them already. */
+/* New holdings with enablers in one process, to be registered on one stream; ADOPT has them on the stream already. */
 struct placement {
-	struct job *job;
 	struct event_stream *stream;
-	struct enabler_process *process;
-	int file;   /* ADOPT: a data file of our own; or -1 */
-	bool again; /* the first process died of it, or with it */
 	size_t n;
-	TAILQ_ENTRY(placement) entry;
 	struct holding *holdings[AT_ONCE]; /* with their first slot */
 	struct kernel_call *calls[AT_ONCE];
 };
@@ -143,24 +125,16 @@ struct user_events_abi {
 	/* Undoes take_place(). */
 	void (*give_place)(struct user_events *, struct holding *);
 	/*
-	 * Registers new holdings: sets the calls' results, the slots' indexes, and the holdings' bits if the kernel chooses them. Then, now
-	 * or later, moves the placement to `answered`.
+	 * Registers new holdings on the file, the stream's or one of our own: sets the calls' results, which are answers, the slots' indexes,
+	 * and the holdings' bits if the kernel chooses them.
 	 */
-	void (*place)(struct user_events *, struct placement *);
-	/* Turns the results into answers. NULL: they are answers. */
-	void (*settle)(struct user_events *, struct placement *);
-	/* Waits until a placement may have been answered. NULL: none is ever under way. */
-	void (*wait)(struct user_events *);
-	/* Registers an event of the page on one more stream. */
-	int (*join)(struct user_events *, struct event_stream *, const struct holding *, uint32_t *ret_index);
-	/* Registers an event on a file, and nothing else. */
-	int (*witness)(int file, const char *name, uint32_t *ret_index);
+	void (*place)(struct user_events *, struct placement *, int file);
+	/* Registers an event on a file, if it still has this bit; 0: sets it, if the kernel chooses bits. */
+	int (*join)(int file, const char *text, uint16_t flags, uint32_t *bit, uint32_t *ret_index);
 	/* The witness is not needed any more, and may still exist. NULL: it ends by itself. */
 	void (*forget_witness)(struct user_events *, const char *name);
 	/* Removes events whose last slot has gone; at most AT_ONCE. */
 	void (*remove)(struct user_events *, struct holding *const *, size_t n);
-	/* How many events the kernel takes from all programs. */
-	uint32_t (*maximum)(const struct user_events *);
 	/* The daemon has taken over everything that it goes on with. NULL: nothing to do. */
 	void (*disowned)(struct user_events *);
 	/* The kernel's fd is readable. */
@@ -175,7 +149,7 @@ struct user_events {
 	struct mounts mounts;
 	struct page_files files;
 	int data; /* a data file of our own, with nothing registered on it */
-	int list; /* the kernel's list of all events; or why it can't be read */
+	int list; /* the kernel's list of all events; or negative */
 	struct places places;
 	uint32_t witnesses; /* events */
 	uint32_t next_page; /* id */
@@ -187,24 +161,21 @@ struct user_events {
 	int status;		      /* before Linux 6.4: what clients get */
 	int timer;		      /* before Linux 6.4: while there are unwanted events */
 	struct unwanted_list unwanted;
-	struct left_behind left_behind; /* before Linux 6.4 */
-	bool ending;			/* programs keep their events */
+	int instance; /* before Linux 6.4: of tracefs, in which a predecessor's events are on; otherwise -1 */
+	bool settled; /* before Linux 6.4: the records are this keeper's, or those of a predecessor have been dealt with */
+	unsigned pause; /* before Linux 6.4: seconds until the next look at a predecessor's files; 0: there is none */
+	bool ending;	/* programs keep their events */
 	struct spawner spawner;
 	struct enabler_list enablers;
-	struct enabler_process *filling; /* got the last enabler; or NULL */
-	unsigned under_way;		 /* placements that are not finished */
-	struct placement_queue answered; /* placements with results */
-	struct placement *spare;	 /* is used for the next call; or NULL */
+	struct placement placement; /* not sent yet */
 };
 
 /* --- user_events.c --- */
 
 /* Takes the mounts over. 0, or a negative errno. */
 int user_events_new(enum wire_backend, const struct mounts *, const struct kernel_limits *, struct kernel **ret);
-/* Makes a page that is in no table yet, and frees one. */
-struct event_page *user_events_page_make(struct user_events *, uint32_t number);
-void user_events_page_unmake(struct user_events *, struct event_page *);
-void user_events_page_add(struct user_events *, struct event_page *);
+/* A page without files. */
+struct event_page *user_events_page_add(struct user_events *, uint32_t number);
 /* Takes its number away, and frees it as soon as it has no stream any more: all that are left are disowned. */
 void user_events_page_free(struct user_events *, struct event_page *);
 struct event_stream *user_events_stream_add(struct user_events *, uint32_t number, struct event_page *, uint64_t lock,
@@ -215,4 +186,4 @@ void user_events_disowned_free(struct user_events *, struct event_stream *);
 /* --- enable_address.c, status_page.c: fill in their part; 0 or a negative errno --- */
 
 int enable_address_init(struct user_events *, const struct kernel_limits *);
-int status_page_init(struct user_events *, const struct kernel_limits *);
+int status_page_init(struct user_events *);

@@ -27,7 +27,8 @@ enum {
 /* Its clients may have said hello before they are throttled. */
 static const char policy[] = "[Daemon]\nDefaultMaxConnections=infinity\n"
 			     "[/**]\nMaxEvents=32700\nMaxFiles=20000\n"
-			     "[/throttled]\nMaxRequestsPerSecond=10/10000\n";
+			     "[/throttled]\nMaxRequestsPerSecond=10/10000\n"
+			     "[/ends]\nMaxRequestsPerSecond=10/10000\n";
 
 static struct broker broker;
 static struct echo echo;
@@ -193,7 +194,7 @@ int main(void)
 	const struct tenant rests = { "/rests", "a neighbour's longest wait, a tenant at rest", rest, rest };
 	const struct tenant churns = { "/churns", "... that registers and releases events", rest, churn };
 	const struct tenant throttled = { "/throttled", "... with %u throttled connections", ask_too_much, rest };
-	const struct tenant ends = { "/throttled", "... whose %u throttled connections end", ask_too_much, leave };
+	const struct tenant ends = { "/ends", "... whose %u throttled connections end", ask_too_much, leave };
 	const struct tenant lingers = { "/lingers", "... whose files linger, without a guard", leave_files, rest };
 	const struct tenant holds = { "/holds", "... that releases all of its events at once", hold_events, leave };
 	const struct rlimit files = { 4 * CONNECTIONS_MAX, 4 * CONNECTIONS_MAX };

@@ -5,9 +5,9 @@
 #include "daemon/ledger/entries.h"
 #include "tests/fuzz/fuzz.h"
 
-static void mend(uint8_t *memory, size_t size, uint32_t version)
+static void mend(uint8_t *memory, size_t size)
 {
-	struct ledger_header header = { .version = version, .start = sizeof(header) };
+	struct ledger_header header = { .version = LEDGER_VERSION };
 	struct ledger_entry *entry;
 
 	if (size < sizeof(header))
@@ -18,7 +18,7 @@ static void mend(uint8_t *memory, size_t size, uint32_t version)
 		entry = (void *)(memory + at);
 		entry->data_size %= LEDGER_DATA_MAX + 1;
 		entry->size = (uint32_t)(sizeof(*entry) + (entry->data_size + 7) / 8 * 8);
-		entry->kind %= ENTRY_LEASES + 1;
+		entry->kind %= ENTRY_KINDS_ + 1;
 		if (entry->size > size - at)
 			return;
 	}
@@ -28,7 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(freep) uint64_t *aligned = NULL;
 	_cleanup_(ledger_image_deinit) struct ledger_image image = { 0 };
-	const struct ledger_entry *thing = NULL;
 	uint8_t *memory;
 
 	if (size < 1)
@@ -36,15 +35,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	aligned = exactly(data + 1, size - 1);
 	memory = (uint8_t *)aligned;
 	if (data[0] & 1)
-		mend(memory, size - 1, LEDGER_VERSION - (data[0] >> 1 & 1));
+		mend(memory, size - 1);
 	if (ledger_parse(memory, size - 1, &image) < 0)
 		return 0;
-	for (unsigned kind = ENTRY_TENANT; kind <= ENTRY_LEASES; kind++)
-		while ((thing = ledger_next(&image, (uint16_t)kind, thing))) {
-			struct entry_client entry;
+	for (size_t i = 0; i < image.n; i++) {
+		const struct ledger_entry *thing = image.items[i].entry;
+		struct entry_client entry;
 
-			ledger_get(thing, &entry, sizeof(entry));
-			require(ledger_find(&image, (uint16_t)kind, thing->a, thing->b) == thing);
-		}
+		ledger_get(thing, &entry, sizeof(entry));
+		require(ledger_find(&image, thing->kind, thing->a, thing->b) == &image.items[i]);
+	}
 	return 0;
 }

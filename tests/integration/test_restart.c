@@ -117,14 +117,13 @@ PAIR_TEST(client_that_left_without_a_daemon_is_refunded, "--guard=prefer")
 	member_free(&leaves);
 	pair_start_daemon(pair);
 	expect_account(stays.socket, "leases=1");
-	expect_status(&pair->fixture, "connections=1");
+	/* The daemon may answer STATUS before it has looked at the other connection. */
+	await_status(&pair->fixture, "connections=1");
 	member_free(&stays);
 	await_status(&pair->fixture, "charges=0 tenants=0");
 }
 
 /* --- versions --- */
-
-static const char next_version[] = "tests/userevd-next";
 
 static void replace_daemon(struct pair *pair, const char *program)
 {
@@ -133,44 +132,20 @@ static void replace_daemon(struct pair *pair, const char *program)
 	pair_wait(pair);
 }
 
-PAIR_TEST(next_version_takes_over_the_ledger, "--guard=prefer")
-{
-	struct fixture *fixture = &pair->fixture;
-	_cleanup_(member_free) struct member member = member_new(fixture, "upgrade_a u32 x");
-
-	trace(fixture, "upgrade_a", true);
-	member_emit(&member, 0, 1);
-	replace_daemon(pair, next_version);
-	ck_assert(log_has(fixture, "the entry's new field is zero"));
-	expect_account(member.socket, "leases=1");
-	member_emit(&member, 0, 2);
-	member_register(&member, "upgrade_b u32 x");
-	trace(fixture, "upgrade_b", true);
-	ck_assert(!log_has(fixture, "the entry's new field is there"));
-	replace_daemon(pair, next_version);
-	ck_assert(log_has(fixture, "the entry's new field is there"));
-	expect_account(member.socket, "leases=2");
-	expect_status(fixture, "connections=1 charges=2");
-	member_emit(&member, 0, 3);
-	member_emit(&member, 1, 4);
-	expect_traced(fixture, &member, 0);
-	expect_traced(fixture, &member, 1);
-}
-
 /* The daemon begins with nothing, and logs why: clients connect again; data file, page and index go on as they were. */
-PAIR_TEST(last_version_discards_the_ledger_of_the_next, "--guard=prefer")
+PAIR_TEST(ledger_of_another_version_is_discarded, "--guard=prefer")
 {
-	static const char words[] = "the last daemon, a newer version";
+	static const char words[] = "damaged, or of another version";
 	struct fixture *fixture = &pair->fixture;
 	struct member member, again;
 
-	replace_daemon(pair, next_version);
+	replace_daemon(pair, "tests/userevd-next");
 	member = member_new(fixture, "downgrade_a u32 x");
 	trace(fixture, "downgrade_a", true);
 	member_emit(&member, 0, 1);
-	ck_assert(!log_has(fixture, words));
+	ck_assert_uint_eq(log_count(fixture, words), 1);
 	replace_daemon(pair, "userevd");
-	ck_assert(log_has(fixture, words));
+	ck_assert_uint_eq(log_count(fixture, words), 2);
 	expect_disconnected(&member);
 	expect_status(fixture, "connections=0 charges=0");
 	ck_assert(member_is_on(&member, 0));
@@ -358,6 +333,7 @@ PAIR_TEST(daemon_may_be_killed_at_any_system_call, "--guard=prefer")
 	unsigned moments = 0;
 	bool goes_on = true;
 
+	pair->at_once = true;
 	for (unsigned at = 1; goes_on; at += moments_apart(), moments++) {
 		pid_t life;
 		int status;

@@ -267,7 +267,7 @@ check 'the doctor reports the line with the error' says '50-test.conf:1: MaxEven
 check 'the daemon stops with the older policy' stopped_cleanly
 rm /var/lib/userevd/policy
 check 'without a valid policy the daemon does not start' failed_for_its_policy
-check 'the doctor reports that no daemon answers' says '^\[fail\] daemon: systemd accepts the connection, but there is no daemon' userevctl doctor
+check 'the doctor reports that no daemon answers' says '^\[fail\] daemon: the connection is accepted, but no daemon answers' userevctl doctor
 check 'the doctor reports the line with the error again' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
 check 'repeated requests start the daemon rarely' starts_are_rare
 check 'the sockets stay active' are_active "${sockets[@]}"

@@ -6,18 +6,12 @@
 #include "client/userev.h"
 #include "client/userevctl/ctl.h"
 
-/* The state of the daemon's units, as systemd shows it: advice if there is no listener, and if it does not answer. */
-struct daemon_state {
-	const char *missing, *mute;
-	bool by_systemd; /* which listens for a daemon that does not run */
-};
-
 struct doctor {
 	struct ctl *ctl;
 	struct json json;
 	bool failed;
-	const char *path; /* of the clients' socket */
-	const struct daemon_state *state;
+	const char *path;	/* of the clients' socket */
+	char advice[512];	/* if no daemon listens or answers: by the state of its units, as systemd shows it */
 	struct control *client; /* the connection to that socket */
 	bool greeted;		/* the daemon has answered HELLO and QUERY */
 	struct wire_welcome welcome;
@@ -29,25 +23,21 @@ struct doctor {
 	struct userev *userev;
 	struct userev_event event;
 	bool registered;
-	bool over_quota;
 };
 
 /* finding.c: the output. */
 enum mark { MARK_OK, MARK_NOTE, MARK_FAIL, MARK_SKIP };
 void findings_begin(struct doctor *);
-/* One sentence about one subject and, unless NULL, another sentence with advice. */
+/* One sentence about one subject and, unless NULL or empty, another sentence with advice. */
 void finding(struct doctor *, enum mark, const char *subject, const char *advice, const char *format, ...)
 	_printf_(5, 6);
 void findings_end(struct doctor *);
 
 /* host.c */
-const struct daemon_state *doctor_ask_systemd(const char *path);
+void doctor_ask_systemd(struct doctor *);
 void doctor_check_policy_files(struct doctor *);
 /* Whether another program runs as the daemon's user. */
 void doctor_check_user(struct doctor *);
-
-/* doctor.c: whether the registration is refused because no guard protects data files; prints that, and advice. */
-bool doctor_find_unguarded_root(struct doctor *, const char *refusal);
 
 /* event.c: checks that need a daemon which has answered, in this order. */
 void doctor_check_registration(struct doctor *);

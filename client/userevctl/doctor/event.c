@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include "client/userevctl/doctor/doctor.h"
 #include "client/userevctl/tracing/tracing.h"
@@ -19,33 +18,19 @@ enum { TRACE_TURNS = 100, TRACE_TURN_MS = 100 };
 void doctor_check_page(struct doctor *doctor)
 {
 	size_t size = doctor->welcome.page_bytes;
-	int fd = doctor->page;
-	const volatile uint8_t *page;
-	void *writable;
+	void *page = mmap(NULL, size, PROT_READ, MAP_SHARED, doctor->page, 0);
 
-	if (fd < 0 || size < 1 || size > WIRE_PAGE_BYTES) {
-		finding(doctor, MARK_FAIL, "page", "Compare the versions: 'userevctl version'.",
-			"the daemon sent no status page");
-		return;
-	}
-	page = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED) {
 		finding(doctor, MARK_FAIL, "page", "Look for a denial in the kernel's log: 'journalctl -k'.",
 			"the status page cannot be mapped: %s", strerror(errno));
 		return;
 	}
-	writable = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (writable != MAP_FAILED)
+	if (mprotect(page, size, PROT_READ | PROT_WRITE) == 0)
 		finding(doctor, MARK_NOTE, "page", "Please report this: it should not be possible.",
 			"mapped, but it can be written from here");
-	else if (page[0] & 1)
-		finding(doctor, MARK_FAIL, "page", "Please report this, with the daemon's version.",
-			"mapped, but its bit 0 is set, which is never used");
 	else
 		finding(doctor, MARK_OK, "page", NULL, "mapped, readable, and read-only");
-	munmap((void *)page, size);
-	if (writable != MAP_FAILED)
-		munmap(writable, size);
+	munmap(page, size);
 }
 
 static const char *registration_advice(int error)
@@ -75,21 +60,15 @@ void doctor_check_registration(struct doctor *doctor)
 
 	doctor->userev = userev_open(doctor->path, 0);
 	r = doctor->userev ? userev_connected(doctor->userev) : -errno;
-	if (r < 0) {
-		finding(doctor, MARK_FAIL, "policy", NULL, "the library cannot connect: %s", strerror(-r));
-		return;
-	}
-	r = userev_register(doctor->userev, &doctor->event, TEST_DESCRIPTION, 0);
-	if (r < 0) {
-		doctor->over_quota = r == -EDQUOT;
-		if (doctor_find_unguarded_root(doctor, userev_refusal()))
-			return;
+	if (r == 0)
+		r = userev_register(doctor->userev, &doctor->event, TEST_DESCRIPTION, 0);
+	doctor->registered = r == 0;
+	if (r == 0)
+		finding(doctor, MARK_OK, "policy", NULL, "a test event was registered");
+	else
 		finding(doctor, MARK_FAIL, r == -EDQUOT ? "quota" : "policy", registration_advice(r),
-			"the registration of a test event was refused: %s", safe_string(userev_refusal()).text);
-		return;
-	}
-	doctor->registered = true;
-	finding(doctor, MARK_OK, "policy", NULL, "a test event was registered");
+			"the registration of a test event was refused: %s",
+			*userev_refusal() ? safe_string(userev_refusal()).text : strerror(-r));
 }
 
 void doctor_check_quota(struct doctor *doctor)
@@ -97,86 +76,51 @@ void doctor_check_quota(struct doctor *doctor)
 	const struct wire_account *account = &doctor->account;
 	uint32_t left = account->events_max - MIN(account->events, account->events_max);
 	bool is_scarce = left < account->events_max / 10;
-	char lingering[128] = "";
 
-	/* The refusal of the registration is printed already. */
-	if (doctor->over_quota)
-		return;
-	if (account->lingering > 0)
-		snprintf(lingering, sizeof(lingering), "; %s: released, but still open in a process",
-			 plural(account->lingering, "lingers", "linger").text);
 	finding(doctor, is_scarce ? MARK_NOTE : MARK_OK, "quota", is_scarce ? registration_advice(-EDQUOT) : NULL,
-		"this tenant holds %u of %s%s", account->events, plural(account->events_max, "event", "events").text,
-		lingering);
+		"this tenant holds %u of %s; %u of them linger, which means released, but still open in a process",
+		account->events, plural(account->events_max, "event", "events").text, account->lingering);
 }
 
-/* Writes a record with a random number. */
-static bool write_test_record(struct doctor *doctor, uint64_t *ret_number)
+/* Writes a record as soon as the test event is on, and reads records, as JSON, until it comes back. */
+static int trace_record(struct doctor *doctor, struct tracing *tracing)
 {
-	uint64_t number = 0;
-	ssize_t written;
-
-	if (!userev_enabled(&doctor->event)) {
-		finding(doctor, MARK_FAIL, "record", "Do --socket and --control-socket belong to the same daemon?",
-			"the test event was switched on, but is off in the status page");
-		return false;
-	}
-	if (getrandom(&number, sizeof(number), 0) < 0)
-		number = (uint64_t)getpid();
-	written = userev_write(&doctor->event, &number, sizeof(number));
-	if (written != sizeof(number)) {
-		finding(doctor, MARK_FAIL, "record", "The reason is in 'journalctl -u userevd'.",
-			"a record could not be written: %s",
-			written < 0 ? strerror((int)-written) : "no tracer takes it");
-		return false;
-	}
-	*ret_number = number;
-	return true;
-}
-
-/* Reads records, as JSON, until the text is found, or if NULL until the event is on; or until the time is up. */
-static int trace_until(struct doctor *doctor, struct tracing *tracing, const char *wanted, bool *ret_found)
-{
+	static char *const names[] = { (char *)TEST_EVENT };
 	_cleanup_(freep) char *text = NULL;
 	size_t size = 0;
 	struct output output = { .file = must(open_memstream(&text, &size)), .json = true };
 	struct record_view view = { .output = &output };
-	struct pollfd readable = { .fd = tracing->fd, .events = POLLIN };
-	int r = EXIT_DONE;
-
-	*ret_found = !wanted && userev_enabled(&doctor->event);
-	for (int turns = 0; r == EXIT_DONE && !*ret_found && !tracing->over && turns < TRACE_TURNS; turns++) {
-		if (poll(&readable, 1, TRACE_TURN_MS) >= 0)
-			r = tail_read(tracing, &view);
-		*ret_found = wanted ? text && strstr(text, wanted) : userev_enabled(&doctor->event);
-	}
-	record_view_deinit(&view);
-	fclose(output.file);
-	return r;
-}
-
-static int trace_record(struct doctor *doctor, struct tracing *tracing)
-{
-	static char *const names[] = { (char *)TEST_EVENT };
-	uint64_t number;
+	struct pollfd readable = { .events = POLLIN };
+	uint64_t number = ctl_now_ns();
+	const char *trouble = "the event is off in the status page";
 	char wanted[64];
-	bool found;
+	ssize_t written = 0;
 	int r;
 
+	snprintf(wanted, sizeof(wanted), "\"number\":%" PRIu64 "}", number);
 	tracing->patterns = names;
 	tracing->n_patterns = ARRAY_SIZE(names);
 	r = tail_begin(tracing, 0);
-	if (r == EXIT_DONE)
-		r = trace_until(doctor, tracing, NULL, &found);
-	if (r != EXIT_DONE || !write_test_record(doctor, &number))
-		return r;
-	snprintf(wanted, sizeof(wanted), "\"number\":%" PRIu64 "}", number);
-	r = trace_until(doctor, tracing, wanted, &found);
-	if (r == EXIT_DONE)
-		finding(doctor, found ? MARK_OK : MARK_FAIL, "record",
-			found ? NULL : "Please report this, with the daemon's version.",
-			found ? "one was written from here, and came back"
-			      : "one was written from here, but did not arrive");
+	readable.fd = tracing->fd;
+	for (int turns = 0; r == EXIT_DONE && trouble && written >= 0 && !tracing->over && turns < TRACE_TURNS;
+	     turns++) {
+		if (written == 0 && userev_enabled(&doctor->event)) {
+			written = userev_write(&doctor->event, &number, sizeof(number));
+			trouble = written < 0 ? strerror((int)-written) : "it was written";
+		}
+		if (poll(&readable, 1, TRACE_TURN_MS) >= 0)
+			r = tail_read(tracing, &view);
+		if (text && strstr(text, wanted))
+			trouble = NULL;
+	}
+	fclose(output.file);
+	if (r == EXIT_DONE && trouble)
+		finding(doctor, MARK_FAIL, "record",
+			"Do --socket and --control-socket belong to the same daemon? If so, please report this, with the daemon's "
+			"version.",
+			"a record of the test event did not come back: %s", trouble);
+	else if (r == EXIT_DONE)
+		finding(doctor, MARK_OK, "record", NULL, "one was written from here, and came back");
 	return r;
 }
 
@@ -210,15 +154,12 @@ void doctor_check_record(struct doctor *doctor)
 void doctor_check_losses(struct doctor *doctor)
 {
 	const struct wire_account *account = &doctor->account;
+	bool none = account->lost == 0 && account->bad == 0;
 
-	if (account->lost == 0 && account->bad == 0)
-		finding(doctor, MARK_OK, "losses", NULL, "this tenant has lost no record");
-	if (account->lost > 0)
-		finding(doctor, MARK_NOTE, "losses",
-			"Programs wrote them faster than they were read: trace fewer events at once.",
-			"%s of this tenant lost", plural(account->lost, "record is", "records are").text);
-	if (account->bad > 0)
-		finding(doctor, MARK_NOTE, "bad records",
-			"A program writes payloads that do not fit its descriptions: 'userevctl events' shows an admin which.",
-			"%s of this tenant", plural(account->bad, "record", "records").text);
+	finding(doctor, none ? MARK_OK : MARK_NOTE, "losses",
+		none ? NULL
+		     : "Records are lost if they come faster than they are read: trace fewer events at once. A bad one does not "
+		       "fit its description: 'userevctl events' shows an admin which.",
+		"this tenant has lost %s; %s bad", plural(account->lost, "record", "records").text,
+		plural(account->bad, "is", "are").text);
 }

@@ -50,6 +50,7 @@ void finding(struct doctor *doctor, enum mark mark, const char *subject, const c
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
 	doctor->failed |= mark == MARK_FAIL;
+	advice = advice && *advice ? advice : NULL;
 	if (doctor->ctl->output.json) {
 		json_begin(json, '{');
 		json_put(json, json_text("check", subject), json_text("result", marks[mark].name),

@@ -9,61 +9,43 @@
 #include "daemon/policy/policy.h"
 #include "protocol/base/text.h"
 
-static const struct daemon_state by_hand = { "Start one: 'userevd --foreground'.", "Look at its log.", false };
-#define NO_DAEMON(advice)                                                                                              \
-	{                                                                                                              \
-		advice, advice, true                                                                                   \
-	}
-static const struct daemon_state sockets_stopped =
-	NO_DAEMON("Its sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'.");
-static const struct daemon_state failed =
-	NO_DAEMON("'journalctl -u userevd' shows why it ended; then 'systemctl restart userevd'.");
-static const struct daemon_state stopped = NO_DAEMON("Start it: 'systemctl start userevd'.");
-static const struct daemon_state starts =
-	NO_DAEMON("It is starting or ending: 'journalctl -u userevd' shows why that takes so long.");
-static const struct daemon_state runs = {
-	"Its units are active, but have lost their socket: 'systemctl restart userevd.socket'.",
-	"See 'systemctl status userevd' and 'journalctl -u userevd'.", false
-};
-
-const struct daemon_state *doctor_ask_systemd(const char *path)
+void doctor_ask_systemd(struct doctor *doctor)
 {
-	struct {
-		char state[16];
-		bool loaded;
-		bool listens;
-	} unit[2] = { 0 }; /* the socket's and the service's, in this order, with an empty line between them */
-	char line[512], listen[256];
-	size_t at = 0;
+	static const char *const advice[][2] = {
+		{ "failed", "'journalctl -u userevd' shows why it ended; then 'systemctl restart userevd'." },
+		{ "inactive", "Start it: 'systemctl start userevd'." },
+		{ "activating", "It is starting or ending: 'journalctl -u userevd' shows why that takes so long." },
+		{ "",
+		  "Its units are active: see 'systemctl status userevd' and 'journalctl -u userevd'; if they have lost "
+		  "their socket, 'systemctl restart userevd.socket'." },
+	};
+	char line[512], listen[256], state[2][16] = { 0 }; /* the socket's and the service's */
+	const char *sentence = "Its sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'.";
+	bool listens = false;
+	size_t n = 0, i = 0;
 	/* NOLINTNEXTLINE(cert-env33-c): a constant command */
-	FILE *from = popen("systemctl show --property=LoadState,ActiveState,Listen userevd.socket userevd.service "
-			   "2>/dev/null",
-			   "re");
+	FILE *from =
+		popen("systemctl show --property=ActiveState,Listen userevd.socket userevd.service 2>/dev/null", "re");
 
-	if (!from)
-		return &by_hand;
-	snprintf(listen, sizeof(listen), "Listen=%s (", path);
-	while (fgets(line, sizeof(line), from) && at < 2) {
-		if (line[0] == '\n')
-			at++;
-		else if (streq(line, "LoadState=loaded\n"))
-			unit[at].loaded = true;
-		else if (strncmp(line, listen, strlen(listen)) == 0)
-			unit[at].listens = true;
-		else
-			sscanf(line, "ActiveState=%15[a-z]", unit[at].state);
+	snprintf(listen, sizeof(listen), "Listen=%s (", doctor->path);
+	while (from && n < ARRAY_SIZE(state) && fgets(line, sizeof(line), from)) {
+		listens |= strncmp(line, listen, strlen(listen)) == 0;
+		n += sscanf(line, "ActiveState=%15[a-z]", state[n]) == 1;
 	}
-	pclose(from);
+	if (from)
+		pclose(from);
+	if (streq(state[0], "active")) {
+		while (!strstr(state[1], advice[i][0]))
+			i++;
+		sentence = advice[i][1];
+	}
 	/* The units have nothing to do with another socket. */
-	if (!unit[0].loaded || !unit[0].listens)
-		return &by_hand;
-	if (!streq(unit[0].state, "active"))
-		return &sockets_stopped;
-	if (streq(unit[1].state, "failed"))
-		return &failed;
-	if (streq(unit[1].state, "inactive"))
-		return &stopped;
-	return strstr(unit[1].state, "activating") ? &starts : &runs;
+	if (!listens)
+		sentence = "Start one: 'userevd --foreground'; if it runs, look at its log.";
+	snprintf(doctor->advice, sizeof(doctor->advice),
+		 "%s In a container, mount the host's directory, not the socket itself: "
+		 "'-v /run/userevd/client:/run/userevd/client:ro', see userevd-containers(7).",
+		 sentence);
 }
 
 /*
@@ -72,8 +54,8 @@ const struct daemon_state *doctor_ask_systemd(const char *path)
  */
 void doctor_check_user(struct doctor *doctor)
 {
-	pid_t pid = (pid_t)row_get_u64(doctor->status, "pid"), one, other_pid = 0;
-	struct process_status daemon, process, other = { 0 };
+	pid_t pid = (pid_t)row_get_u64(doctor->status, "pid"), one;
+	struct process_status daemon, process;
 	const struct dirent *entry;
 	DIR *directory;
 	unsigned n = 0;
@@ -87,12 +69,8 @@ void doctor_check_user(struct doctor *doctor)
 	while (directory && (entry = readdir(directory))) {
 		one = (pid_t)strtol(entry->d_name, NULL, 10);
 		/* A child of the daemon removes the files of the sockets. */
-		if (one == 0 || one == pid || !process_read(one, &process) || process.uid != daemon.uid ||
-		    process.parent == pid)
-			continue;
-		n++;
-		other = process;
-		other_pid = one;
+		n += one != 0 && one != pid && process_read(one, &process) && process.uid == daemon.uid &&
+		     process.parent != pid;
 	}
 	if (directory)
 		closedir(directory);
@@ -100,9 +78,8 @@ void doctor_check_user(struct doctor *doctor)
 		finding(doctor, MARK_NOTE, "user",
 			"Give the daemon a user of its own (--user=, or User= in its unit): file descriptors that other programs "
 			"of its user send, and that are not received, can keep the daemon from sending any.",
-			"%u other %s user %u, which is the daemon's, such as %s (pid %d)", n,
-			n == 1 ? "process runs as" : "processes run as", daemon.uid, safe_string(other.comm).text,
-			(int)other_pid);
+			"%s as user %u, which is the daemon's; 'ps -u %u' lists them",
+			plural(n, "other process runs", "other processes run").text, daemon.uid, daemon.uid);
 }
 
 void doctor_check_policy_files(struct doctor *doctor)

@@ -22,36 +22,35 @@
 #include <stdio.h>
 
 #include "protocol/base/text.h"
+#include "protocol/protocol.h"
 
 /* 32 digits or more: a shorter number may be a word. docker ps and podman ps show twelve, kubectl those of a UUID up to 13. */
 #define HEX  "[0-9a-fA-F]"
 #define ID   "(" HEX "{12})" HEX "{20,}"
 #define UUID "(" HEX "{8}[-_]" HEX "{4})([-_]" HEX "{4}){2}[-_]" HEX "{12}"
 
-/* Forms of "PARENT/COMPONENT". The name is the prefix and the part in the last parentheses that `part` counts. */
+enum { CONTAINER_FORMS = 11, FORMS = 14, GROUPS = 5 };
+
+/* Of the ends of paths. In `name` the bytes below GROUPS are the numbers of parentheses. */
 static const struct form {
-	const char *regex;
-	const char *prefix;
-	int part;
-	bool has_engine; /* the part before names the engine */
-} forms[] = {
-	{ "^docker/" ID "(\\.scope)?$", "docker-", 1, false },
-	{ "/(.*:)?cri-containerd[-:]" ID "(\\.scope)?$", "containerd-", 2, false },
-	{ "/(.*:)?libpod-" ID "(\\.scope)?$", "podman-", 2, false },
-	{ "/(.*:)?([^:/]+)[-:]" ID "(\\.scope)?$", "", 3, true },
-	{ "/" ID "(\\.scope)?$", "container-", 1, false },
-	{ "/(.*-)?pod" UUID "(\\.slice)?$", "pod-", 2, false },
-	{ "/(.*-)?pod" ID "(\\.slice)?$", "pod-", 2, false },
-	{ "/machine-(.+)\\.scope$", "machine-", 1, false },
-	{ "/systemd-nspawn@(.+)\\.service$", "machine-", 1, false },
-	{ "/lxc\\.payload\\.(.+)$", "lxc-", 1, false },
-	{ "^lxc(\\.payload)?/(.+)$", "lxc-", 2, false },
+	const char *regex, *name;
+} forms[FORMS] = {
+	{ "/docker/" ID "(\\.scope)?$", "docker-\1" },
+	{ "/([^/]*:)?cri-containerd[-:]" ID "(\\.scope)?$", "containerd-\2" },
+	{ "/([^/]*:)?libpod-" ID "(\\.scope)?$", "podman-\2" },
+	{ "/([^/]*:)?([^:/]+)[-:]" ID "(\\.scope)?$", "\2-\3" },
+	{ "/" ID "(\\.scope)?$", "container-\1" },
+	{ "/([^/]*-)?pod" UUID "(\\.slice)?$", "pod-\2" },
+	{ "/([^/]*-)?pod" ID "(\\.slice)?$", "pod-\2" },
+	{ "/machine-([^/]+)\\.scope$", "machine-\1" },
+	{ "/systemd-nspawn@([^/]+)\\.service$", "machine-\1" },
+	{ "/lxc\\.payload\\.([^/]+)$", "lxc-\1" },
+	{ "/lxc(\\.payload)?/([^/]+)$", "lxc-\2" },
 	/* Units: */
-	{ "/user-(.+)\\.slice$", "user-", 1, false },
-	{ "/user@(.+)\\.service$", "user-", 1, false },
-	{ "/(.+\\.(service|scope))$", "", 1, false },
+	{ "/user-([^/]+)\\.slice$", "user-\1" },
+	{ "/user@([^/]+)\\.service$", "user-\1" },
+	{ "/([^/]+\\.(service|scope))$", "\1" },
 };
-enum { FIRST_UNIT = ARRAY_SIZE(forms) - 3, GROUPS = 5, COMPONENT_MAX = 255 };
 
 /* With the characters that systemd writes as \xHH, because the name of a unit may not have them. */
 static void put_unescaped(struct text *text, const char *from, size_t length)
@@ -69,78 +68,55 @@ static void put_unescaped(struct text *text, const char *from, size_t length)
 	}
 }
 
-static bool name_by_form(size_t number, const char *at, struct tenant_name *ret)
+static bool name_by_form(size_t number, const char *path, struct tenant_name *ret)
 {
-	static regex_t compiled[ARRAY_SIZE(forms)];
-	static bool ready[ARRAY_SIZE(forms)];
-	const struct form *form = &forms[number];
-	struct text text = text_make(ret->text, sizeof(ret->text));
+	static regex_t compiled[FORMS];
+	static bool ready[FORMS];
+	struct text text;
 	regmatch_t match[GROUPS];
-	const regmatch_t *part = &match[form->part];
 
-	if (!ready[number] && regcomp(&compiled[number], form->regex, REG_EXTENDED) != 0)
+	if (!ready[number] && regcomp(&compiled[number], forms[number].regex, REG_EXTENDED) != 0)
 		return false;
 	ready[number] = true;
-	if (regexec(&compiled[number], at, GROUPS, match, 0) != 0)
+	if (regexec(&compiled[number], path, GROUPS, match, 0) != 0)
 		return false;
-	text_printf(&text, "%s", form->prefix);
-	if (form->has_engine) {
-		put_unescaped(&text, at + part[-1].rm_so, (size_t)(part[-1].rm_eo - part[-1].rm_so));
-		text_put(&text, "-", 1);
-	}
-	put_unescaped(&text, at + part->rm_so, (size_t)(part->rm_eo - part->rm_so));
+	text = text_make(ret->text, sizeof(ret->text));
+	for (const char *c = forms[number].name; *c; c++)
+		if (*c < GROUPS)
+			put_unescaped(&text, path + match[(size_t)*c].rm_so,
+				      (size_t)(match[(size_t)*c].rm_eo - match[(size_t)*c].rm_so));
+		else
+			text_put(&text, c, 1);
 	/* The name of a slice has underscores in a UUID, because a dash stands for a level. */
-	for (char *c = ret->text; streq(form->prefix, "pod-") && *c; c++)
+	for (char *c = ret->text; strncmp(ret->text, "pod-", 4) == 0 && *c; c++)
 		*c = *c == '_' ? '-' : *c;
 	return true;
 }
 
-/* The last component of the path, without the slashes behind it. */
-static const char *last_component(const char *path, size_t length, size_t *ret_length)
-{
-	size_t end = length, begin;
-
-	while (end > 0 && path[end - 1] == '/')
-		end--;
-	for (begin = end; begin > 0 && path[begin - 1] != '/';)
-		begin--;
-	*ret_length = end - begin;
-	return path + begin;
-}
-
-struct tenant_name tenant_name(const char *path, size_t length)
+struct tenant_name tenant_name(const char *path)
 {
 	struct tenant_name ret = { 0 };
 	struct text text = text_make(ret.text, sizeof(ret.text));
-	char at[2 * COMPONENT_MAX + 2];
-	size_t last_length, parent_length;
-	const char *last = last_component(path, length, &last_length), *colon;
+	char at[WIRE_TENANT_MAX + 1], pid[16], *slash;
+	bool is_unit = false;
+	int comm = 0;
 
-	/* With --tenants=process: "process:PID:COMM". The name is that of a holder of events. */
-	colon = length > 8 && memcmp(path, "process:", 8) == 0 ? memchr(path + 8, ':', length - 8) : NULL;
-	if (colon) {
-		text_put(&text, colon + 1, length - (size_t)(colon + 1 - path));
-		text_put(&text, "-", 1);
-		text_put(&text, path + 8, (size_t)(colon - path) - 8);
+	string_copy(at, sizeof(at), path);
+	while ((slash = strrchr(at, '/')) && slash > at && !slash[1])
+		*slash = '\0';
+	/* With --tenants=process. The name is that of a holder of events. */
+	if (sscanf(at, "process:%15[0-9]:%n", pid, &comm) == 1 && comm > 0) {
+		text_printf(&text, "%s-%s", at + comm, pid);
 		return ret;
 	}
-	for (size_t first = 0; first < ARRAY_SIZE(forms); first = first == 0 ? FIRST_UNIT : ARRAY_SIZE(forms)) {
-		size_t left = length, end = first == 0 ? FIRST_UNIT : ARRAY_SIZE(forms), n;
-		const char *component;
-
-		for (; component = last_component(path, left, &n), n > 0; left = (size_t)(component - path)) {
-			const char *parent = last_component(path, (size_t)(component - path), &parent_length);
-
-			snprintf(at, sizeof(at), "%.*s/%.*s", (int)MIN(parent_length, (size_t)COMPONENT_MAX), parent,
-				 (int)MIN(n, (size_t)COMPONENT_MAX), component);
-			for (size_t i = first; i < end; i++)
-				if (name_by_form(i, at, &ret))
+	slash = slash && slash[1] ? slash + 1 : at;
+	put_unescaped(&text, slash, strlen(slash));
+	for (; (slash = strrchr(at, '/')); *slash = '\0')
+		for (size_t i = 0; i < (is_unit ? CONTAINER_FORMS : FORMS); i++)
+			if (name_by_form(i, at, &ret)) {
+				if (i < CONTAINER_FORMS)
 					return ret;
-		}
-	}
-	if (last_length > 0)
-		put_unescaped(&text, last, last_length);
-	else
-		put_unescaped(&text, path, length);
+				is_unit = true;
+			}
 	return ret;
 }

@@ -243,73 +243,6 @@ TEST(refused_event_of_a_sibling_is_not_repeated)
 	ck_assert_uint_eq(query(&refused).leases, 1);
 }
 
-/* As an older daemon entered them: in the name of a holder that is no client. */
-static void enter_leases(struct end *end, uint64_t number)
-{
-	static uint32_t places[8];
-	struct holder *holder = &end->client->holder;
-	const struct reference *reference;
-	struct share *share;
-	size_t n = 0;
-
-	ID_TABLE_FOREACH(reference, &holder->leases) {
-		const struct entry_lease entry = { .stream = reference->stream->number };
-
-		places[n] = 0;
-		ledger_enter(holder->registry->ledger, &places[n++], ENTRY_LEASE, number, reference->grant->number,
-			     &entry, sizeof(entry));
-	}
-	LIST_FOREACH(share, &holder->shares, in_client)
-		ledger_strike(holder->registry->ledger, &share->leases_entry);
-}
-
-static void enter_client(struct end *end, uint64_t number, uint64_t bundle)
-{
-	struct holder *holder = &end->client->holder;
-	struct entry_client entry = {
-		.tenant = holder->tenant->number,
-		.pid = holder->pid,
-		.uid = holder->uid,
-		.real_uid = holder->real_uid,
-		.holder = number,
-		.bundle = bundle,
-		.greeted = true,
-	};
-
-	ledger_enter(holder->registry->ledger, &holder->entry, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry));
-}
-
-TEST(leases_of_an_older_daemon_are_restored)
-{
-	enum { HOLDER = 1000, BUNDLE };
-	KEPT(world);
-	WELCOMED(one, world, 1);
-	WELCOMED(two, world, 1);
-	struct answer has[8], again[8];
-
-	get_eight(&one, has);
-	get(&two, "more u32 x");
-	enter_leases(&one, BUNDLE);
-	enter_leases(&two, HOLDER);
-	enter_client(&one, 0, BUNDLE);
-	enter_client(&two, HOLDER, BUNDLE);
-	world_restart(world);
-	ck_assert_uint_eq(query(&one).leases, 8);
-	ck_assert_uint_eq(query(&two).leases, 9);
-	ck_assert_uint_eq(world->daemon->registry.leases, 17);
-	end_hang_up(&one);
-	ck_assert_uint_eq(query(&two).leases, 9);
-	ck_assert_uint_eq(query(&two).lingering, 0);
-	world_restart(world);
-	ck_assert_uint_eq(query(&two).leases, 9);
-	release(&two, has[3].bit);
-	world_restart(world);
-	ck_assert_uint_eq(query(&two).leases, 8);
-	get_eight(&two, again);
-	for (size_t i = 0; i < ARRAY_SIZE(again); i++)
-		ck_assert_uint_eq(again[i].bit, has[i].bit);
-}
-
 /* So many that the entry grows. */
 TEST(leases_on_a_long_stream_are_restored)
 {
@@ -473,7 +406,7 @@ static void expect_start_without_state(struct world *world, struct end *end)
 	ck_assert_int_eq(end->heard.size, 0);
 }
 
-TEST(newer_or_damaged_ledger_is_not_read)
+TEST(other_or_damaged_ledger_is_not_read)
 {
 	for (unsigned damaged = 0; damaged < 2; damaged++) {
 		struct ledger_header header;

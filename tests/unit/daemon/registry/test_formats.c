@@ -103,7 +103,7 @@ TEST(name_that_is_taken_twice_is_refused)
 
 TEST(many_taken_names_are_asked_for_again_in_parts)
 {
-	enum { NAMES = 120, PART = 50 };
+	enum { NAMES = 100, PART = 50 };
 	GUARDED(world);
 	WELCOMED(end, world, 1);
 	struct list list = list_of(0, NAMES);
