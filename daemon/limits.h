@@ -24,8 +24,6 @@ enum {
 	WAITING_BYTES_MAX = 4 << 20,
 	/* Clients that are looked after in one turn of the loop: a millisecond's work, and more than can come in DEFER_INTERVAL. */
 	DEFERRED_MAX = 512,
-	/* Delayed answers that are sent in one turn of the loop when fds can be sent again. */
-	LATER_MAX = 64,
 	/* Leases, or events of a stream, that are released in one turn of the loop: a tenth of a millisecond. */
 	RELEASES_MAX = 128,
 	/* A client that leaves takes as long as so many of them, and each file that it was sent. */

@@ -14,7 +14,6 @@
 
 #include "client/library/loss.h"
 #include "client/library/open.h"
-#include "client/library/page.h"
 #include "client/library/place.h"
 #include "client/library/session.h"
 

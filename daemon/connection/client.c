@@ -33,7 +33,6 @@
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/disposal.h"
 #include "protocol/transport.h"
 
 /* While it is in a queue its fd is not looked at: with thousands of them, nothing else would be done. */
@@ -244,7 +243,6 @@ static void client_expect_nothing(struct client *client)
 	ev_io_stop(client->connections->loop, &client->w_io);
 	deadline_clear(client);
 	scheduler_remove(client);
-	client_send_later(client, false);
 	if (client->deferred)
 		TAILQ_REMOVE(&client->connections->deferred, client, in_deferred);
 	client->deferred = false;
@@ -355,6 +353,12 @@ void clients_do_deferred(struct connections *connections)
 		client = TAILQ_FIRST(&connections->deferred);
 		TAILQ_REMOVE(&connections->deferred, client, in_deferred);
 		client->deferred = false;
+		if (client->later) {
+			client_on_writable(client);
+			client_watch(client);
+		}
+		if (client->life == LIFE_CLOSING)
+			continue;
 		remains = inflight_remains(client);
 		if (!remains)
 			client_has_read(client);
@@ -449,14 +453,13 @@ void clients_init(struct connections *connections)
 	TAILQ_INIT(&connections->clients);
 	TAILQ_INIT(&connections->leaving);
 	TAILQ_INIT(&connections->deferred);
+	TAILQ_INIT(&connections->flushing);
 	ev_timer_init(&connections->w_deferred, on_deferred, 0., DEFER_INTERVAL);
-	replies_init(connections);
 	ev_idle_init(&connections->w_busy, on_busy);
 }
 
 void clients_deinit(struct connections *connections)
 {
-	replies_deinit(connections);
 	ev_timer_stop(connections->loop, &connections->w_deferred);
 	ev_idle_stop(connections->loop, &connections->w_busy);
 }

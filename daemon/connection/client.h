@@ -29,8 +29,8 @@ void clients_stay_awake(struct connections *);
 void client_free(struct client *);
 
 /*
- * In a moment, when most programs have read what they were sent, and the shortest have ended: waits until the client has read, and
- * deposits its connection.
+ * In a moment, when most programs have read what they were sent, and the shortest have ended: sends an answer for which too many fds
+ * were in flight, waits until the client has read, and deposits its connection.
  */
 void client_defer(struct client *);
 /* Does that now, for most of them. */

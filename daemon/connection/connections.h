@@ -75,7 +75,7 @@ struct client {
 	bool in_socket;	    /* its request is still in its socket */
 	bool deferred;	    /* it is looked after in a moment */
 	bool deposited;	    /* the next daemon will find its connection, and its request in that */
-	bool later;	    /* its answer waits until the daemon may send fds again */
+	bool later;	    /* its answer waits until the daemon may send fds again: it is deferred */
 	bool files_unread;  /* since it was sent files: as of the last look */
 	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
 	bool watched;	    /* by the epoll instance for fds in flight */
@@ -85,7 +85,6 @@ struct client {
 	TAILQ_ENTRY(client) deadline;
 	TAILQ_ENTRY(client) changes;
 	TAILQ_ENTRY(client) leaves;
-	TAILQ_ENTRY(client) again_later;
 	TAILQ_ENTRY(client) in_deferred;
 };
 
@@ -124,14 +123,12 @@ struct connections {
 	struct client_queue impatient; /* clients with a deadline, the oldest first */
 	struct client_queue flushing;  /* clients with changed events to report */
 	struct client_queue leaving;   /* clients to be freed at the end of this turn of the loop */
-	struct client_queue later;     /* clients whose answers wait until fds can be sent again */
 	struct client_queue deferred;  /* clients to be looked after in a moment */
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */
 	bool keeper_has_gone;	       /* and its successor has not been given anything yet */
 
 	ev_idle w_busy; /* while clients wait for their turn, or something is to be freed */
 	ev_timer w_deadlines;
-	ev_timer w_later;
 	ev_timer w_deferred;
 	ev_io w_in_flight; /* clients have read */
 

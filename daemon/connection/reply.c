@@ -47,6 +47,9 @@ static int client_send_now(struct client *client, const void *packet, size_t siz
 
 	inflight_add(client, n);
 	r = transport_send(client->fd, packet, size, fds, n, MSG_DONTWAIT);
+	client->later = r == -ETOOMANYREFS;
+	if (client->later)
+		client_defer(client);
 	if (r < 0) {
 		inflight_undo(client, n);
 		return r;
@@ -61,19 +64,6 @@ static int client_send_now(struct client *client, const void *packet, size_t siz
 static bool send_may_be_retried(int error)
 {
 	return error == -EAGAIN || error == -ETOOMANYREFS;
-}
-
-void client_send_later(struct client *client, bool later)
-{
-	struct connections *connections = client->connections;
-
-	if (client->later && !later)
-		TAILQ_REMOVE(&connections->later, client, again_later);
-	if (!client->later && later)
-		TAILQ_INSERT_TAIL(&connections->later, client, again_later);
-	client->later = later;
-	if (later && !ev_is_active(&connections->w_later))
-		ev_timer_again(connections->loop, &connections->w_later);
 }
 
 /*
@@ -107,7 +97,6 @@ void client_on_writable(struct client *client)
 
 	if (waiting) {
 		r = client_send_now(client, waiting->packet, waiting->size, waiting->fds.fd, waiting->fds.count);
-		client_send_later(client, r == -ETOOMANYREFS);
 		if (send_may_be_retried(r))
 			return;
 		if (r < 0) {
@@ -124,22 +113,6 @@ void client_on_writable(struct client *client)
 		client_hang_up(client);
 	else
 		client->connections->call->go_on(client);
-}
-
-/* Ends with the first answer that finds no room: the kernel counts the fds of this daemon's user for all. */
-static void on_later(struct ev_loop *loop, ev_timer *w, int events _unused_)
-{
-	struct connections *connections = container_of(w, struct connections, w_later);
-	struct client *client;
-
-	for (unsigned i = 0; i < LATER_MAX && (client = TAILQ_FIRST(&connections->later)); i++) {
-		client_on_writable(client);
-		client_watch(client);
-		if (client->later)
-			break;
-	}
-	if (TAILQ_EMPTY(&connections->later))
-		ev_timer_stop(loop, w);
 }
 
 struct packet *client_answer(struct client *client, uint16_t kind, uint32_t serial, uint8_t flags)
@@ -194,7 +167,6 @@ static void client_send_packet(struct client *client, const int *fds, size_t n, 
 	r = packet->failed ? -EMSGSIZE : client_send_now(client, packet->data, packet->size, fds, n);
 	if (r == 0 && is_answer)
 		client_end_request(client);
-	client_send_later(client, r == -ETOOMANYREFS);
 	if (send_may_be_retried(r))
 		r = client_keep_answer(client, packet, fds, n, is_answer);
 	if (r < 0) {
@@ -284,16 +256,4 @@ void clients_flush_changes(struct connections *connections)
 			flush_changes(client);
 		client->n_changed = 0;
 	}
-}
-
-void replies_init(struct connections *connections)
-{
-	TAILQ_INIT(&connections->flushing);
-	TAILQ_INIT(&connections->later);
-	ev_timer_init(&connections->w_later, on_later, 0., LATER_INTERVAL);
-}
-
-void replies_deinit(struct connections *connections)
-{
-	ev_timer_stop(connections->loop, &connections->w_later);
 }

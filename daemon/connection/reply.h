@@ -5,9 +5,6 @@
 
 #include "daemon/connection/connections.h"
 
-void replies_init(struct connections *);
-void replies_deinit(struct connections *);
-
 /*
  * Begins the answer to the request with that serial, in the daemon's one buffer for answers: fill it, then client_send().
  */
@@ -34,7 +31,5 @@ void clients_flush_changes(struct connections *);
 void client_end_request(struct client *);
 /* There is room in the client's socket again. */
 void client_on_writable(struct client *);
-/* Whether a timer sends the answer that waits: the socket has room all the time, but too many fds are in flight. */
-void client_send_later(struct client *, bool later);
 /* Frees the answer that waits. */
 void client_drop_answer(struct client *);
