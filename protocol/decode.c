@@ -14,14 +14,6 @@ static int verdict(bool good)
 	return good ? REFUSAL_NONE : REFUSAL_BAD_PACKET;
 }
 
-static int decode_fixed(struct cursor body, const char *layout, void *ret, size_t size)
-{
-	if (body.left != size)
-		return REFUSAL_BAD_PACKET;
-	layout_get(&body, layout, ret, size);
-	return verdict(!body.failed);
-}
-
 /* Text for printing and comparing: without NUL. */
 static const char *take_text(struct cursor *cursor, size_t length)
 {
@@ -74,9 +66,17 @@ int decode_empty(struct cursor body)
 	return verdict(cursor_done(&body));
 }
 
-int decode_hello(struct cursor body, struct wire_hello *ret)
+int decode_fixed(struct cursor body, uint16_t kind, void *ret)
 {
-	return decode_fixed(body, LAYOUT_HELLO, ret, sizeof(*ret));
+	const struct fixed_body *fixed = &fixed_bodies[kind];
+	uint32_t checked = 0;
+
+	if (body.left != fixed->size)
+		return REFUSAL_BAD_PACKET;
+	layout_get(&body, fixed->layout, ret, fixed->size);
+	if (fixed->most < UINT32_MAX)
+		memcpy(&checked, (const uint8_t *)ret + fixed->checked, sizeof(checked));
+	return verdict(checked <= fixed->most);
 }
 
 int decode_welcome(struct cursor body, struct wire_welcome *ret, struct string_item *ret_tenant)
@@ -195,31 +195,6 @@ uint32_t release_next(struct cursor *bits)
 	return bit;
 }
 
-int decode_released(struct cursor body, struct wire_released *ret)
-{
-	return decode_fixed(body, LAYOUT_PAIR, ret, sizeof(*ret));
-}
-
-int decode_account(struct cursor body, struct wire_account *ret)
-{
-	struct wire_account account;
-
-	if (decode_fixed(body, LAYOUT_ACCOUNT, &account, sizeof(account)) != 0 || account.zero != 0)
-		return REFUSAL_BAD_PACKET;
-	*ret = account;
-	return REFUSAL_NONE;
-}
-
-int decode_watch(struct cursor body, struct wire_watch *ret)
-{
-	struct wire_watch watch;
-
-	if (decode_fixed(body, LAYOUT_NUMBER, &watch, sizeof(watch)) != 0 || watch.on > 1)
-		return REFUSAL_BAD_PACKET;
-	*ret = watch;
-	return REFUSAL_NONE;
-}
-
 int decode_changed(struct cursor body, struct wire_changed *ret, struct cursor *ret_bits)
 {
 	struct wire_changed changed;
@@ -230,11 +205,6 @@ int decode_changed(struct cursor body, struct wire_changed *ret, struct cursor *
 	*ret = changed;
 	*ret_bits = body;
 	return REFUSAL_NONE;
-}
-
-int decode_lost(struct cursor body, struct wire_lost *ret)
-{
-	return decode_fixed(body, LAYOUT_LOST, ret, sizeof(*ret));
 }
 
 int decode_error(struct cursor body, uint32_t *ret_refusal, struct string_item *ret_sentence)

@@ -30,8 +30,7 @@ void encode_end(struct packet *packet)
 	fill_in_u32(packet, offsetof(struct wire_header, size), packet->size);
 }
 
-/* Room for the head of a list: four bytes that begin with the count. */
-static size_t begin_list(struct packet *packet, uint16_t flags)
+size_t encode_list(struct packet *packet, uint16_t flags)
 {
 	const struct wire_strings head = { .flags = flags };
 	size_t mark = packet->size;
@@ -48,9 +47,9 @@ void encode_count(struct packet *packet, size_t mark, uint16_t count)
 		memcpy(packet->data + mark, &wire, sizeof(wire));
 }
 
-void encode_hello(struct packet *packet, const struct wire_hello *hello)
+void encode_fixed(struct packet *packet, uint16_t kind, const void *body)
 {
-	layout_put(packet, LAYOUT_HELLO, hello, sizeof(*hello));
+	layout_put(packet, fixed_bodies[kind].layout, body, fixed_bodies[kind].size);
 }
 
 void encode_welcome(struct packet *packet, const struct wire_welcome *welcome, const char *tenant)
@@ -63,11 +62,6 @@ void encode_welcome(struct packet *packet, const struct wire_welcome *welcome, c
 	packet_put(packet, tenant, wire.tenant_length);
 }
 
-size_t encode_strings(struct packet *packet, uint16_t flags)
-{
-	return begin_list(packet, flags);
-}
-
 void encode_string(struct packet *packet, uint16_t flags, const char *text, size_t length)
 {
 	const struct wire_string head = { .flags = flags, .length = (uint16_t)length };
@@ -78,11 +72,6 @@ void encode_string(struct packet *packet, uint16_t flags, const char *text, size
 	}
 	layout_put(packet, LAYOUT_PAIR, &head, sizeof(head));
 	packet_put_padded(packet, text, length);
-}
-
-size_t encode_answers(struct packet *packet)
-{
-	return begin_list(packet, 0);
 }
 
 void encode_answer(struct packet *packet, const struct answer *answer)
@@ -99,32 +88,9 @@ void encode_answer(struct packet *packet, const struct answer *answer)
 	packet_put_padded(packet, answer->text, head.length);
 }
 
-size_t encode_release(struct packet *packet)
-{
-	return begin_list(packet, 0);
-}
-
 void encode_release_bit(struct packet *packet, uint32_t bit)
 {
 	layout_put(packet, LAYOUT_NUMBER, &bit, sizeof(bit));
-}
-
-void encode_released(struct packet *packet, const struct wire_released *released)
-{
-	layout_put(packet, LAYOUT_PAIR, released, sizeof(*released));
-}
-
-void encode_account(struct packet *packet, const struct wire_account *account)
-{
-	struct wire_account wire = *account;
-
-	wire.zero = 0;
-	layout_put(packet, LAYOUT_ACCOUNT, &wire, sizeof(wire));
-}
-
-void encode_watch(struct packet *packet, const struct wire_watch *watch)
-{
-	layout_put(packet, LAYOUT_NUMBER, watch, sizeof(*watch));
 }
 
 size_t encode_changed(struct packet *packet, uint32_t payload_max)
@@ -143,11 +109,6 @@ void encode_changed_bit(struct packet *packet, uint32_t bit)
 	packet_put(packet, &wire, sizeof(wire));
 }
 
-void encode_lost(struct packet *packet, const struct wire_lost *lost)
-{
-	layout_put(packet, LAYOUT_LOST, lost, sizeof(*lost));
-}
-
 void encode_error(struct packet *packet, uint32_t refusal, const char *sentence)
 {
 	const struct wire_error wire = {
@@ -157,11 +118,6 @@ void encode_error(struct packet *packet, uint32_t refusal, const char *sentence)
 
 	layout_put(packet, LAYOUT_PAIR, &wire, sizeof(wire));
 	packet_put(packet, sentence, wire.length);
-}
-
-size_t encode_rows(struct packet *packet)
-{
-	return begin_list(packet, 0);
 }
 
 size_t encode_row_begin(struct packet *packet)

@@ -7,17 +7,28 @@
 #include "protocol/protocol.h"
 
 #define LAYOUT_HEADER  "421144"
-#define LAYOUT_HELLO   "88"
 #define LAYOUT_WELCOME "8444444224"
 #define LAYOUT_ANSWER  "22444"
-#define LAYOUT_ACCOUNT "444444888"
 #define LAYOUT_CHANGED "422"
-#define LAYOUT_LOST    "88"
 /* STRINGS, a string, REGISTERED, RELEASE, RELEASED, ERROR, ROWS */
 #define LAYOUT_PAIR   "22"
 #define LAYOUT_NUMBER "4"
 
 enum { LAYOUT_BYTES_MAX = sizeof(struct wire_account) };
+
+/* Bodies of one struct. A member of 32 bits may have a largest value. */
+static const struct fixed_body {
+	const char *layout;
+	size_t size;
+	size_t checked;
+	uint32_t most;
+} fixed_bodies[] = {
+	[KIND_HELLO] = { "88", sizeof(struct wire_hello), .most = UINT32_MAX },
+	[KIND_RELEASED] = { LAYOUT_PAIR, sizeof(struct wire_released), .most = UINT32_MAX },
+	[KIND_ACCOUNT] = { "444444888", sizeof(struct wire_account), offsetof(struct wire_account, zero), 0 },
+	[KIND_WATCH] = { LAYOUT_NUMBER, sizeof(struct wire_watch), offsetof(struct wire_watch, on), 1 },
+	[KIND_LOST] = { "88", sizeof(struct wire_lost), .most = UINT32_MAX },
+};
 
 static inline void layout_swap(void *data, const char *layout)
 {

@@ -45,7 +45,8 @@ struct answers {
 };
 
 int decode_message(const void *packet, size_t size, struct message *ret);
-int decode_hello(struct cursor body, struct wire_hello *ret);
+/* HELLO, RELEASED, ACCOUNT, WATCH, LOST: a body of one struct wire_…. */
+int decode_fixed(struct cursor body, uint16_t kind, void *ret);
 int decode_welcome(struct cursor body, struct wire_welcome *ret, struct string_item *ret_tenant);
 int decode_strings(struct cursor body, struct strings *ret);
 bool strings_next(struct strings *, struct string_item *ret);
@@ -54,11 +55,7 @@ bool answers_next(struct answers *, struct answer *ret);
 /* Checked as a whole, too; `ret_bits` are four bytes each. */
 int decode_release(struct cursor body, uint16_t *ret_count, struct cursor *ret_bits);
 uint32_t release_next(struct cursor *bits);
-int decode_released(struct cursor body, struct wire_released *ret);
-int decode_account(struct cursor body, struct wire_account *ret);
-int decode_watch(struct cursor body, struct wire_watch *ret);
 int decode_changed(struct cursor body, struct wire_changed *ret, struct cursor *ret_bits);
-int decode_lost(struct cursor body, struct wire_lost *ret);
 int decode_error(struct cursor body, uint32_t *ret_refusal, struct string_item *ret_sentence);
 int decode_rows(struct cursor body, uint16_t *ret_count, struct cursor *ret_rows);
 /* The next of the rows, each behind its u32 length. */
@@ -69,23 +66,16 @@ int decode_empty(struct cursor body);
 void encode_begin(struct packet *, uint16_t kind, uint32_t serial, uint8_t flags, const uint32_t *streams, uint8_t n);
 void encode_end(struct packet *);
 
-void encode_hello(struct packet *, const struct wire_hello *);
+void encode_fixed(struct packet *, uint16_t kind, const void *body);
 void encode_welcome(struct packet *, const struct wire_welcome *, const char *tenant);
-/* A list of strings or answers: begin, then items, then encode_count() with the returned mark. */
-size_t encode_strings(struct packet *, uint16_t flags);
+/* A list: this, then its items, then encode_count() with the returned mark. */
+size_t encode_list(struct packet *, uint16_t flags);
 void encode_string(struct packet *, uint16_t flags, const char *text, size_t length);
-size_t encode_answers(struct packet *);
 void encode_answer(struct packet *, const struct answer *);
-size_t encode_release(struct packet *);
 void encode_release_bit(struct packet *, uint32_t bit);
-void encode_released(struct packet *, const struct wire_released *);
-void encode_account(struct packet *, const struct wire_account *);
-void encode_watch(struct packet *, const struct wire_watch *);
 size_t encode_changed(struct packet *, uint32_t payload_max);
 void encode_changed_bit(struct packet *, uint32_t bit);
-void encode_lost(struct packet *, const struct wire_lost *);
 void encode_error(struct packet *, uint32_t refusal, const char *sentence);
-size_t encode_rows(struct packet *);
 /* A row: begin, row_put_…, end. */
 size_t encode_row_begin(struct packet *);
 void encode_row_end(struct packet *, size_t mark);

@@ -19,7 +19,7 @@ int hello_ask(struct userev *userev)
 							 WIRE_FEATURE_MULTI_FORMAT };
 	struct packet packet = connection_begin(&userev->connection, KIND_HELLO);
 
-	encode_hello(&packet, &hello);
+	encode_fixed(&packet, KIND_HELLO, &hello);
 	return connection_ask(&userev->connection, &packet, KIND_WELCOME, 0);
 }
 

@@ -33,7 +33,7 @@ void loss_report(struct userev *userev)
 	if (lost.queue_full == 0 && lost.too_big == 0)
 		return;
 	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
-	encode_lost(&packet, &lost);
+	encode_fixed(&packet, KIND_LOST, &lost);
 	encode_end(&packet);
 	if (!connection_is_intact(connection) ||
 	    transport_send(connection->fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) != 0) {

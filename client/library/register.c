@@ -17,7 +17,7 @@ bool register_is_wanted(const struct userev *userev)
 int register_ask(struct userev *userev)
 {
 	struct packet packet = connection_begin(&userev->connection, KIND_REGISTER);
-	const size_t mark = encode_strings(&packet, 0);
+	const size_t mark = encode_list(&packet, 0);
 	struct events *events = &userev->events;
 	struct batch *batch = events->unasked;
 	uint32_t at = batch->asked;

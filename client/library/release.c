@@ -88,7 +88,7 @@ bool release_is_wanted(const struct userev *userev)
 int release_ask(struct userev *userev)
 {
 	struct packet packet = connection_begin(&userev->connection, KIND_RELEASE);
-	const size_t mark = encode_release(&packet), room = (packet.capacity - packet.size) / sizeof(uint32_t);
+	const size_t mark = encode_list(&packet, 0), room = (packet.capacity - packet.size) / sizeof(uint32_t);
 	uint32_t bit = 0;
 	uint16_t count;
 	int r;
@@ -120,5 +120,5 @@ int release_take(struct userev *userev _unused_, struct reply *reply, uint16_t c
 {
 	struct wire_released released;
 
-	return decode_released(reply->message.body, &released) == 0 ? 0 : -EPROTO;
+	return decode_fixed(reply->message.body, KIND_RELEASED, &released) == 0 ? 0 : -EPROTO;
 }

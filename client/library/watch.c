@@ -20,7 +20,7 @@ int watch_ask(struct userev *userev)
 	userev->watch_asked = true;
 	if (!(userev->connection.limits.features & WIRE_FEATURE_WATCH))
 		return 0;
-	encode_watch(&packet, &(struct wire_watch){ .on = 1 });
+	encode_fixed(&packet, KIND_WATCH, &(struct wire_watch){ .on = 1 });
 	r = connection_ask(&userev->connection, &packet, KIND_WATCHING, 0);
 	userev->watch_asked = r > 0;
 	return r;

@@ -29,7 +29,7 @@ static bool listing_send_packet(struct listing *listing)
 {
 	struct client *client = listing->client;
 	struct packet *packet = client_answer(client, KIND_ROWS, listing->serial, WIRE_MORE);
-	size_t list = encode_rows(packet);
+	size_t list = encode_list(packet, 0);
 	uint16_t rows = 0;
 	int state = LISTING_ROW;
 
@@ -119,11 +119,8 @@ void *listing_new(struct client *client, uint32_t serial, const struct listing_k
 
 int listing_handle(struct client *client, const struct message *message, const struct listing_kind *kind)
 {
-	void *listing;
+	void *listing = listing_new(client, message->serial, kind);
 
-	if (decode_empty(message->body) != 0)
-		return REFUSAL_BAD_PACKET;
-	listing = listing_new(client, message->serial, kind);
 	if (listing)
 		listing_start(listing);
 	return 0;

@@ -80,7 +80,9 @@ void inflight_undo(struct client *client, size_t n)
 	client->files_unread = false;
 	if (client->stall == STALL_UNREAD)
 		client->stall = STALL_NONE;
-	inflight_unwatch(client);
+	/* A client that is delayed by its rate is watched for its end. */
+	if (client->stall != STALL_RATE)
+		inflight_unwatch(client);
 }
 
 void inflight_restore(struct client *client)

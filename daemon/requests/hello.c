@@ -28,7 +28,7 @@ static void hello_welcome(struct client *client, uint32_t serial, uint64_t under
 		.payload_max = facts->payload_max,
 		.packet_max = WIRE_PACKET_MAX,
 		.batch_max = WIRE_BATCH_MAX,
-		.events_max = tenant->level->own.maximum,
+		.events_max = tenant->level->own[RESOURCE_EVENTS].maximum,
 		.backend = facts->backend,
 	};
 
@@ -87,7 +87,7 @@ int handle_hello(struct client *client, const struct message *message)
 	uint64_t missing;
 	int r;
 
-	r = decode_hello(message->body, &hello);
+	r = decode_fixed(message->body, KIND_HELLO, &hello);
 	if (r != 0)
 		return r;
 	missing = hello.needs & ~hello_features(client->holder.tenant);

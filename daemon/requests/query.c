@@ -13,8 +13,8 @@ int handle_query(struct client *client, const struct message *message)
 
 	kernel_page_stats(client->holder.registry->kernel, tenant->number, &stats);
 	account = (struct wire_account){
-		.events = tenant->level->own.held,
-		.events_max = tenant->level->own.maximum,
+		.events = tenant->level->own[RESOURCE_EVENTS].held,
+		.events_max = tenant->level->own[RESOURCE_EVENTS].maximum,
 		.lingering = tenant->lingering,
 		.leases = client->holder.leases.n,
 		.connections = tenant->connections,
@@ -22,7 +22,7 @@ int handle_query(struct client *client, const struct message *message)
 		.records = stats.records,
 		.bad = stats.bad,
 	};
-	encode_account(client_answer(client, KIND_ACCOUNT, message->serial, 0), &account);
+	encode_fixed(client_answer(client, KIND_ACCOUNT, message->serial, 0), KIND_ACCOUNT, &account);
 	client_send(client, NULL, 0);
 	return 0;
 }
@@ -37,7 +37,7 @@ int handle_lost(struct client *client, const struct message *message)
 {
 	struct wire_lost lost;
 
-	if (decode_lost(message->body, &lost) != 0)
+	if (decode_fixed(message->body, KIND_LOST, &lost) != 0)
 		return REFUSAL_BAD_PACKET;
 	client->holder.tenant->lost += believable(lost.queue_full);
 	client->holder.tenant->too_big += believable(lost.too_big);

@@ -116,7 +116,7 @@ void registered_answer(struct registration *registration, struct client *client)
 	collect_streams(registration, client, &streams);
 	packet = client_answer(client, KIND_REGISTERED, registration->serial, 0);
 	encode_begin(packet, KIND_REGISTERED, registration->serial, 0, streams.number, streams.n);
-	mark = encode_answers(packet);
+	mark = encode_list(packet, 0);
 	for (size_t i = 0; i < registration->n_items; i++)
 		encode_item(packet, &registration->items[i]);
 	encode_count(packet, mark, (uint16_t)registration->n_items);

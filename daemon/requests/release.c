@@ -47,7 +47,7 @@ int handle_release(struct client *client, const struct message *message)
 				  "the daemon is out of memory; try again later");
 		return 0;
 	}
-	encode_released(client_answer(client, KIND_RELEASED, message->serial, 0), &released);
+	encode_fixed(client_answer(client, KIND_RELEASED, message->serial, 0), KIND_RELEASED, &released);
 	client_send(client, NULL, 0);
 	return 0;
 }

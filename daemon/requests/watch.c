@@ -8,7 +8,7 @@ int handle_watch(struct client *client, const struct message *message)
 {
 	struct wire_watch watch;
 
-	if (decode_watch(message->body, &watch) != 0)
+	if (decode_fixed(message->body, KIND_WATCH, &watch) != 0)
 		return REFUSAL_BAD_PACKET;
 	pages_watch(&client->holder, watch.on);
 	client_answer(client, KIND_WATCHING, message->serial, 0);

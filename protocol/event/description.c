@@ -39,35 +39,17 @@ static const struct type types[] = {
 	{ "s8", 1, true, false, false },   { "short", 2, true, false, true },
 };
 
-/* Types that programs use elsewhere, separated by commas, and their replacement. The first match counts, so longer ones come first. */
+/* Types of C, separated by commas, for which a list of all types is not enough help. The first match counts, so longer ones come first. */
 static const struct advice {
 	const char *types;
 	const char *say;
 } advice[] = {
-	{ "unsigned long long,uint64_t,__u64", "is not a type of the kernel's; use u64" },
-	{ "unsigned long", "has no fixed size; use u64 or u32" },
-	{ "unsigned __int128,u128,__int128", "is too large for a number; use struct NAME field 16" },
-	{ "unsigned short int,uint16_t,__u16", "is not a type of the kernel's; use u16" },
-	{ "unsigned", "alone is not a type of the kernel's; use unsigned int or u32" },
-	{ "signed char,int8_t,__s8,i8", "is not a type of the kernel's; use s8" },
-	{ "signed", "is not a type of the kernel's; use s8, s16, s32 or s64" },
-	{ "long long,int64_t,__s64,i64", "is not a type of the kernel's; use s64" },
-	{ "long double", "is not a type of the kernel's; use struct NAME field 16 for its bytes" },
-	{ "long", "has no fixed size; use s64 or u64" },
-	{ "short int,int16_t,__s16,i16", "is not a type of the kernel's; use s16" },
-	{ "const,volatile,static", "has no meaning here; leave it out" },
-	{ "enum", "has no fixed size; use int or s32" },
-	{ "union", "is not a type of the kernel's; use struct NAME field SIZE for its bytes" },
+	{ "long double,union", "is not a type of the kernel's; use struct NAME field SIZE for its bytes" },
+	{ "unsigned long,long,size_t,ssize_t,uintptr_t,intptr_t,ptrdiff_t,off_t,time_t",
+	  "has no fixed size; use s64 or u64" },
+	{ "float", "is not a type of the kernel's; use u32 for its bits" },
+	{ "double", "is not a type of the kernel's; use u64 for its bits" },
 	{ "struct", "is no element of an array; use u8[] for its bytes, or struct NAME field SIZE" },
-	{ "void", "is not a type of a field" },
-	{ "float,f32", "is not a type of the kernel's; use u32 for its bits" },
-	{ "double,f64", "is not a type of the kernel's; use u64 for its bits" },
-	{ "size_t,usize,uintptr_t", "has no fixed size; use u64" },
-	{ "ssize_t,isize,intptr_t,ptrdiff_t,off_t,time_t", "has no fixed size; use s64" },
-	{ "uint8_t,__u8,bool,_Bool,byte", "is not a type of the kernel's; use u8" },
-	{ "int32_t,__s32,i32,pid_t,wchar_t", "is not a type of the kernel's; use s32" },
-	{ "uint32_t,__u32,uid_t,gid_t", "is not a type of the kernel's; use u32" },
-	{ "string,str,__string", "is not a type of the kernel's; use __rel_loc char[]" },
 };
 
 /* Every event of every tracer has these already. */
@@ -200,9 +182,12 @@ static bool begins_with(const char *field, const char *type, size_t length)
 	return strncmp(field, type, length) == 0 && (ends_word(field[length]) || field[length] == '[');
 }
 
-/* Refuses the type at `at`, if there is advice for it; otherwise 0. */
-static int refuse_with_advice(struct parser *parser, const char *at)
+static int refuse_type(struct parser *parser, const char *at)
 {
+	const struct word word = word_until(at, " ;");
+
+	if (word.length == 0)
+		return refuse_field(parser, "", "is not complete; it wants a type and a name: __rel_loc char[] NAME");
 	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
 		struct word type = word_until(advice[i].types, ",");
 
@@ -211,18 +196,7 @@ static int refuse_with_advice(struct parser *parser, const char *at)
 		if (begins_with(at, type.at, type.length))
 			return refuse_word(parser, "", type, advice[i].say);
 	}
-	return 0;
-}
-
-static int refuse_type(struct parser *parser, const char *at)
-{
-	const struct word type = word_until(at, " ;");
-
-	if (type.length == 0)
-		return refuse_field(parser, "", "is not complete; it wants a type and a name: __rel_loc char[] NAME");
-	if (refuse_with_advice(parser, at) != 0)
-		return REFUSAL_BAD_DESCRIPTION;
-	return refuse_word(parser, "", type,
+	return refuse_word(parser, "", word,
 			   "is not a type; use s8 to s64, u8 to u64, int, short, char, char[N], __rel_loc char[], "
 			   "or struct NAME field SIZE");
 }
@@ -271,15 +245,13 @@ static int read_struct(struct parser *parser, const char *at, struct field *fiel
 	const struct word tag = word_until(at, " ;");
 	struct word name, size;
 
-	if (tag.length > 0 && !is_identifier(tag))
-		return refuse_word(parser, "", tag, "is not the name of a struct; letters, digits and _ make one");
 	at = tag.at + tag.length;
 	name = word_until(at + (*at == ' '), " ;");
 	at = name.at + name.length;
 	size = word_until(at + (*at == ' '), " ;");
 	parser->at = size.at + size.length;
-	if (tag.length == 0 || size.length == 0 || *parser->at == ' ')
-		return refuse_field(parser, "", "is not complete; a struct is written as struct NAME field SIZE");
+	if (!is_identifier(tag) || size.length == 0 || *parser->at == ' ')
+		return refuse_field(parser, "", "is no struct; a struct is written as struct NAME field SIZE");
 	*field = (struct field){ .kind = FIELD_STRUCT };
 	field->type_length = (size_t)(tag.at + tag.length - parser->field);
 	field->size = read_size(size, WIRE_PAYLOAD_MAX);
@@ -294,20 +266,17 @@ static int read_struct(struct parser *parser, const char *at, struct field *fiel
 /* char[N]: the brackets are at `at`, which is moved behind them. */
 static int read_array_size(struct parser *parser, const struct type *type, const char **at, uint32_t *ret)
 {
-	const struct word brackets = word_until(*at, " ;"), digits = { *at + 1, brackets.length - 2 };
+	const struct word brackets = word_until(*at, " ;");
 
 	*at += brackets.length;
 	if (!type->is_text)
 		return refuse_array(parser);
-	if ((*at)[-1] != ']')
-		return refuse_field(parser, "", "has no ] behind the array's size; write it as char[16] NAME");
-	if (digits.length == 0)
-		return refuse_field(parser, "",
-				    "has an array without a size; write its size, or __rel_loc char[] NAME");
-	*ret = read_size(digits, DESCRIPTION_ARRAY_MAX);
+	*ret = 0;
+	if ((*at)[-1] == ']')
+		*ret = read_size((struct word){ brackets.at + 1, brackets.length - 2 }, DESCRIPTION_ARRAY_MAX);
 	if (*ret == 0)
-		return refuse_word(parser, "", digits,
-				   "is not the size of an array; the kernel takes 1 to 1024, in plain digits");
+		return refuse_word(parser, "", brackets,
+				   "is not the size of an array; write 1 to 1024, in plain digits: char[16] NAME");
 	return 0;
 }
 _Static_assert(DESCRIPTION_ARRAY_MAX == 1024, "the number in the sentence above");
@@ -354,8 +323,6 @@ static int refuse_rest(struct parser *parser, const char *at, bool is_text)
 		return refuse_field(parser, "", "is not complete; it wants a name: TYPE NAME");
 	if (at[name.length] != ' ')
 		return refuse_field_name(parser, name, is_text);
-	if (refuse_with_advice(parser, parser->field) != 0) /* "short int x" */
-		return REFUSAL_BAD_DESCRIPTION;
 	return refuse_word(parser, "", word_until(at + name.length + 1, " ;"),
 			   "is one word too many; a field is TYPE NAME, and ';' ends it");
 }

@@ -67,7 +67,7 @@ void greet(int socket, int *ret_page)
 	struct packet packet = begin(KIND_HELLO);
 	struct fdset fds = { 0 };
 
-	encode_hello(&packet, &(struct wire_hello){ 0 });
+	encode_fixed(&packet, KIND_HELLO, &(struct wire_hello){ 0 });
 	exchange(socket, &packet, &fds);
 	if (ret_page)
 		*ret_page = fdset_steal(&fds, 0);
@@ -104,7 +104,7 @@ static uint32_t first_index(struct cursor body, unsigned n)
 static uint32_t ask_batch(int socket, char (*names)[NAME_BYTES], unsigned n, struct fdset *ret)
 {
 	struct packet packet = begin(KIND_REGISTER);
-	size_t mark = encode_strings(&packet, 0);
+	size_t mark = encode_list(&packet, 0);
 
 	for (unsigned i = 0; i < n; i++)
 		encode_string(&packet, 0, names[i], strlen(names[i]));
@@ -133,7 +133,7 @@ struct wire_account query_broker(int socket)
 	struct wire_account account;
 	struct fdset fds = { 0 };
 
-	if (decode_account(exchange(socket, &packet, &fds).body, &account) != 0)
+	if (decode_fixed(exchange(socket, &packet, &fds).body, KIND_ACCOUNT, &account) != 0)
 		fail("ACCOUNT");
 	fdset_deinit(&fds);
 	return account;

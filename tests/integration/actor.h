@@ -93,7 +93,7 @@ static inline void actor_become(const struct actor_as *as)
 
 static inline bool actor_greet(int fd)
 {
-	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ .understands = UINT64_MAX });
+	encode_fixed(raw_packet(KIND_HELLO), KIND_HELLO, &(struct wire_hello){ .understands = UINT64_MAX });
 	return raw_send(fd) == 0;
 }
 

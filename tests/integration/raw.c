@@ -26,7 +26,7 @@ struct packet *raw_packet(uint16_t kind)
 void raw_strings(uint16_t kind, uint16_t flags, const char *const *strings, size_t n, uint16_t string_flags)
 {
 	struct packet *to = raw_packet(kind);
-	size_t mark = encode_strings(to, flags);
+	size_t mark = encode_list(to, flags);
 
 	for (size_t i = 0; i < n; i++)
 		encode_string(to, string_flags, strings[i], strlen(strings[i]));
@@ -54,7 +54,7 @@ void raw_request(int socket, uint16_t kind)
 
 void raw_say_hello(int socket)
 {
-	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
+	encode_fixed(raw_packet(KIND_HELLO), KIND_HELLO, &(struct wire_hello){ 0 });
 	ck_assert_int_eq(raw_send(socket), 0);
 }
 
@@ -133,7 +133,7 @@ int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_w
 	struct string_item tenant;
 	struct raw_reply reply;
 
-	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ .understands = understands });
+	encode_fixed(raw_packet(KIND_HELLO), KIND_HELLO, &(struct wire_hello){ .understands = understands });
 	raw_ask(socket, KIND_WELCOME, &reply);
 	ck_assert_int_eq(decode_welcome(reply.message.body, &welcome, &tenant), 0);
 	ck_assert_uint_eq(reply.fds.count, 1);
@@ -167,7 +167,7 @@ uint32_t raw_register(int socket, const char *description, struct answer *ret, i
 unsigned raw_release(int socket, const uint32_t *bits, unsigned n)
 {
 	struct packet *to = raw_packet(KIND_RELEASE);
-	size_t mark = encode_release(to);
+	size_t mark = encode_list(to, 0);
 	struct wire_released released;
 	struct raw_reply reply;
 
@@ -175,7 +175,7 @@ unsigned raw_release(int socket, const uint32_t *bits, unsigned n)
 		encode_release_bit(to, bits[i]);
 	encode_count(to, mark, (uint16_t)n);
 	raw_ask(socket, KIND_RELEASED, &reply);
-	ck_assert_int_eq(decode_released(reply.message.body, &released), 0);
+	ck_assert_int_eq(decode_fixed(reply.message.body, KIND_RELEASED, &released), 0);
 	ck_assert_uint_eq(released.released + released.not_held, n);
 	return released.released;
 }
@@ -187,7 +187,7 @@ struct wire_account raw_query(int socket)
 
 	raw_packet(KIND_QUERY);
 	raw_ask(socket, KIND_ACCOUNT, &reply);
-	ck_assert_int_eq(decode_account(reply.message.body, &account), 0);
+	ck_assert_int_eq(decode_fixed(reply.message.body, KIND_ACCOUNT, &account), 0);
 	return account;
 }
 
@@ -243,7 +243,7 @@ void raw_watch(int socket, bool on)
 {
 	struct raw_reply reply;
 
-	encode_watch(raw_packet(KIND_WATCH), &(struct wire_watch){ .on = on });
+	encode_fixed(raw_packet(KIND_WATCH), KIND_WATCH, &(struct wire_watch){ .on = on });
 	raw_ask(socket, KIND_WATCHING, &reply);
 }
 

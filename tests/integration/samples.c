@@ -8,12 +8,12 @@
 
 static void fill_hello(struct packet *to)
 {
-	encode_hello(to, &(struct wire_hello){ .understands = WIRE_FEATURE_WATCH });
+	encode_fixed(to, KIND_HELLO, &(struct wire_hello){ .understands = WIRE_FEATURE_WATCH });
 }
 
 static void fill_release(struct packet *to)
 {
-	size_t mark = encode_release(to);
+	size_t mark = encode_list(to, 0);
 
 	encode_release_bit(to, 1);
 	encode_release_bit(to, 32767);
@@ -22,12 +22,12 @@ static void fill_release(struct packet *to)
 
 static void fill_watch(struct packet *to)
 {
-	encode_watch(to, &(struct wire_watch){ .on = 1 });
+	encode_fixed(to, KIND_WATCH, &(struct wire_watch){ .on = 1 });
 }
 
 static void fill_lost(struct packet *to)
 {
-	encode_lost(to, &(struct wire_lost){ .queue_full = 1, .too_big = 2 });
+	encode_fixed(to, KIND_LOST, &(struct wire_lost){ .queue_full = 1, .too_big = 2 });
 }
 
 const struct sample samples[SAMPLES] = {
@@ -50,7 +50,7 @@ const struct sample samples[SAMPLES] = {
 
 static void fill_strings(const struct sample *sample, struct packet *to)
 {
-	const size_t mark = encode_strings(to, sample->flags);
+	const size_t mark = encode_list(to, sample->flags);
 	uint16_t n = 0;
 
 	for (; n < ARRAY_SIZE(sample->strings) && sample->strings[n]; n++)

@@ -26,7 +26,7 @@ static inline void expect_wrong_user(const struct fixture *fixture, uid_t uid, i
 {
 	raw_packet(kind);
 	if (kind == KIND_HELLO)
-		encode_hello(raw_packet(kind), &(struct wire_hello){ 0 });
+		encode_fixed(raw_packet(kind), KIND_HELLO, &(struct wire_hello){ 0 });
 	ck_assert_int_eq(as_user(uid, raw_send(socket)), 0);
 	expect_cut(socket, REFUSAL_WRONG_USER);
 	await_status(fixture, "connections=0");

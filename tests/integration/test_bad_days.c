@@ -60,7 +60,7 @@ static _Noreturn void ask_and_watch(const char *path, int ready)
 	int socket = raw_hello(path, UINT64_MAX, NULL, NULL);
 
 	send_register(socket, "stopped u32 a");
-	encode_watch(raw_packet(KIND_WATCH), &(struct wire_watch){ .on = 1 });
+	encode_fixed(raw_packet(KIND_WATCH), KIND_WATCH, &(struct wire_watch){ .on = 1 });
 	raw_send(socket);
 	ck_assert_int_eq(write(ready, "x", 1), 1);
 	for (;;)

@@ -24,7 +24,7 @@ DAEMON_TEST(welcome_has_the_limits_and_features, .options = { "--page-bits=64", 
 	struct raw_reply reply;
 	_cleanup_(fd_closep) int socket = raw_connect(fixture->socket);
 
-	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ .understands = UINT64_MAX });
+	encode_fixed(raw_packet(KIND_HELLO), KIND_HELLO, &(struct wire_hello){ .understands = UINT64_MAX });
 	raw_ask(socket, KIND_WELCOME, &reply);
 	ck_assert_uint_eq(reply.message.flags, 0);
 	ck_assert_uint_eq(reply.message.streams, 0);
@@ -61,7 +61,7 @@ DAEMON_TEST(needed_feature_that_is_missing_is_refused)
 		const struct wire_hello hello = { .needs = UINT64_C(1) << bit };
 
 		socket = raw_connect(fixture->socket);
-		encode_hello(raw_packet(KIND_HELLO), &hello);
+		encode_fixed(raw_packet(KIND_HELLO), KIND_HELLO, &hello);
 		ck_assert_int_eq(raw_send(socket), 0);
 		if (hello.needs & features(fixture))
 			expect_kind(socket, KIND_WELCOME);

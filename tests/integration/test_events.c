@@ -26,7 +26,7 @@ DAEMON_TEST(unknown_flags_refuse_that_event_alone)
 	_cleanup_(fd_closep) int socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
 
 	to = raw_packet(KIND_REGISTER);
-	mark = encode_strings(to, 0);
+	mark = encode_list(to, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
 		encode_string(to, wanted[i].flags, "flagged", 7);
 	encode_count(to, mark, ARRAY_SIZE(wanted));
@@ -210,7 +210,8 @@ DAEMON_TEST(changes_up_to_a_maximum_are_named)
 
 static void report_lost(int socket, uint64_t queue_full, uint64_t too_big)
 {
-	encode_lost(raw_packet(KIND_LOST), &(struct wire_lost){ .queue_full = queue_full, .too_big = too_big });
+	encode_fixed(raw_packet(KIND_LOST), KIND_LOST,
+		     &(struct wire_lost){ .queue_full = queue_full, .too_big = too_big });
 	ck_assert_int_eq(raw_send(socket), 0);
 }
 

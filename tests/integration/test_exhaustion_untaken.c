@@ -50,7 +50,7 @@ static bool send_request(int socket, uint16_t kind, uint32_t bit)
 		batch_put((const char *const[]){ "never_taken u32 a" }, 1);
 	} else {
 		struct packet *to = raw_packet(kind);
-		size_t mark = encode_release(to);
+		size_t mark = encode_list(to, 0);
 
 		encode_release_bit(to, bit);
 		encode_count(to, mark, 1);

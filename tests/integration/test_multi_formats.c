@@ -22,7 +22,7 @@ static void add_dynamic_event(const char *description)
 static uint32_t register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream)
 {
 	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_strings(to, 0);
+	size_t mark = encode_list(to, 0);
 	struct batch batch;
 
 	encode_string(to, flags, description, strlen(description));

@@ -221,7 +221,7 @@ static bool hello_after_the_end(const struct sockaddr_un *address, socklen_t len
 	if (pid == 0)
 		_exit(connect(fd, (const struct sockaddr *)address, length) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 	ck_assert_int_eq(waitid(P_PID, (id_t)pid, NULL, WEXITED | (reap_first ? 0 : WNOWAIT)), 0);
-	encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
+	encode_fixed(raw_packet(KIND_HELLO), KIND_HELLO, &(struct wire_hello){ 0 });
 	raw_send(fd);
 	raw_receive(fd, &reply);
 	welcome = reply.size > 0;

@@ -204,13 +204,13 @@ DAEMON_TEST(packet_of_the_maximal_size_is_taken)
 	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
 	to = raw_packet(KIND_RELEASE);
-	mark = encode_release(to);
+	mark = encode_list(to, 0);
 	for (uint32_t i = 0; i < count; i++)
 		encode_release_bit(to, i * 131071);
 	encode_count(to, mark, count);
 	ck_assert_uint_eq(to->size, WIRE_PACKET_MAX);
 	raw_ask(socket, KIND_RELEASED, &reply);
-	ck_assert_int_eq(decode_released(reply.message.body, &released), 0);
+	ck_assert_int_eq(decode_fixed(reply.message.body, KIND_RELEASED, &released), 0);
 	ck_assert_uint_eq(released.released, 0);
 	ck_assert_uint_eq(released.not_held, count);
 }
@@ -248,7 +248,7 @@ DAEMON_TEST(fds_attached_to_a_request_are_refused_and_closed)
 static void expect_strings_refused(int socket, uint16_t kind, uint16_t flags, const char *string, size_t length)
 {
 	struct packet *to = raw_packet(kind);
-	size_t mark = encode_strings(to, flags);
+	size_t mark = encode_list(to, flags);
 
 	encode_string(to, 0, "good", 4);
 	encode_string(to, 0, string, length);

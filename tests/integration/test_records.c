@@ -163,7 +163,7 @@ DAEMON_TEST(fds_attached_to_a_record_are_closed, .options = { "--backend=embedde
 static void send_release(int socket, uint32_t bit)
 {
 	struct packet *to = raw_packet(KIND_RELEASE);
-	size_t mark = encode_release(to);
+	size_t mark = encode_list(to, 0);
 
 	encode_release_bit(to, bit);
 	encode_count(to, mark, 1);
@@ -175,7 +175,7 @@ static int open_tail(const struct fixture *fixture)
 {
 	int control = raw_connect(fixture->control);
 	struct packet *to = raw_packet(KIND_TAIL);
-	size_t mark = encode_strings(to, 0);
+	size_t mark = encode_list(to, 0);
 
 	encode_string(to, 0, "*", 1);
 	encode_count(to, mark, 1);
@@ -198,7 +198,7 @@ static void write_and_go(const struct fixture *fixture, unsigned requests, bool 
 	socket = raw_hello(fixture->socket, 0, NULL, NULL);
 	ck_assert_uint_eq(raw_register(socket, "gone u32 a", &answer, &stream), 0);
 	for (unsigned i = 0; i < requests; i++) {
-		encode_lost(raw_packet(KIND_LOST), &(struct wire_lost){ 0 });
+		encode_fixed(raw_packet(KIND_LOST), KIND_LOST, &(struct wire_lost){ 0 });
 		ck_assert_int_eq(raw_send(socket), 0);
 	}
 	ck_assert_int_eq(write(stream, record, sizeof(record)), sizeof(record));

@@ -29,11 +29,11 @@ static void end_by_signal(int signal)
 	leave_copy(&holder, left, lingering);
 	await_status(&fixture, "lingering=1");
 	admin = raw_connect(fixture.control);
-	encode_strings(raw_packet(KIND_TAIL), TAIL_PAST);
+	encode_list(raw_packet(KIND_TAIL), TAIL_PAST);
 	ck_assert_int_eq(raw_send(admin), 0);
 	ck_assert_uint_eq(trace(&fixture, "*", true), 2);
 	ck_assert_int_eq(write_number(&member, 0), 8);
-	encode_watch(raw_packet(KIND_WATCH), &(struct wire_watch){ .on = 1 });
+	encode_fixed(raw_packet(KIND_WATCH), KIND_WATCH, &(struct wire_watch){ .on = 1 });
 	ck_assert_int_eq(raw_send(member.socket), 0);
 
 	status = fixture_end(&fixture, signal);

@@ -244,7 +244,7 @@ static pid_t connect_and_end(const char *path, int report)
 		char byte;
 		bool ended;
 
-		encode_hello(raw_packet(KIND_HELLO), &(struct wire_hello){ 0 });
+		encode_fixed(raw_packet(KIND_HELLO), KIND_HELLO, &(struct wire_hello){ 0 });
 		raw_send(socket);
 		if (report < 0 || fork() > 0)
 			_exit(EXIT_SUCCESS);

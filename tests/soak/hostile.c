@@ -12,7 +12,7 @@ static uint8_t buffer[WIRE_PACKET_MAX];
 static void put_names(struct packet *packet, struct dice *dice)
 {
 	unsigned n = any(dice, WIRE_BATCH_MAX);
-	size_t mark = encode_strings(packet, 0);
+	size_t mark = encode_list(packet, 0);
 
 	for (unsigned i = 0; i < n; i++) {
 		char name[64];
@@ -26,7 +26,7 @@ static void put_names(struct packet *packet, struct dice *dice)
 static void put_bits(struct packet *packet, struct dice *dice)
 {
 	unsigned n = any(dice, NAMES);
-	size_t mark = encode_release(packet);
+	size_t mark = encode_list(packet, 0);
 
 	for (unsigned i = 0; i < n; i++)
 		encode_release_bit(packet, any(dice, WIRE_PAGE_BYTES * 8));
@@ -46,7 +46,7 @@ static struct packet make_packet(struct dice *dice)
 	else if (kind == KIND_RELEASE)
 		put_bits(&packet, dice);
 	else if (kind == KIND_WATCH)
-		encode_watch(&packet, &(struct wire_watch){ .on = (uint8_t)any(dice, 2) });
+		encode_fixed(&packet, KIND_WATCH, &(struct wire_watch){ .on = (uint8_t)any(dice, 2) });
 	encode_end(&packet);
 	return packet;
 }

@@ -118,7 +118,7 @@ static int say_hello(struct program *program)
 	struct message message;
 	int r;
 
-	encode_hello(&packet, &(struct wire_hello){ 0 });
+	encode_fixed(&packet, KIND_HELLO, &(struct wire_hello){ 0 });
 	r = ask(program, &packet, &message, &fds);
 	if (r < 0)
 		return r;
@@ -154,7 +154,7 @@ static void keep_stream(struct program *program, const struct message *message, 
 static struct answer register_event(struct program *program, const char *name)
 {
 	struct packet packet = begin(program, KIND_REGISTER);
-	size_t mark = encode_strings(&packet, 0);
+	size_t mark = encode_list(&packet, 0);
 	struct fdset fds = { 0 };
 	struct answers answers;
 	struct message message;
@@ -178,7 +178,7 @@ static struct answer register_event(struct program *program, const char *name)
 static void release_event(struct program *program, uint32_t bit)
 {
 	struct packet packet = begin(program, KIND_RELEASE);
-	size_t mark = encode_release(&packet);
+	size_t mark = encode_list(&packet, 0);
 	struct fdset fds = { 0 };
 	struct message message;
 
@@ -242,7 +242,7 @@ static uint32_t count_leases(struct program *program)
 	struct message message;
 
 	exchange(program, &packet, KIND_ACCOUNT, &message, &fds);
-	return decode_account(message.body, &account) == 0 ? (uint32_t)account.leases : UINT32_MAX;
+	return decode_fixed(message.body, KIND_ACCOUNT, &account) == 0 ? (uint32_t)account.leases : UINT32_MAX;
 }
 
 static int live(const char *path)

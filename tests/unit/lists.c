@@ -93,7 +93,7 @@ void expect_same_answers(const struct granted *one, const struct granted *other,
 void say_release_list(struct end *end, const struct granted *granted, unsigned n)
 {
 	struct packet packet = begin(end, KIND_RELEASE);
-	size_t mark = encode_release(&packet);
+	size_t mark = encode_list(&packet, 0);
 
 	for (unsigned i = 0; i < n; i++)
 		encode_release_bit(&packet, granted->answer[i].bit);
@@ -106,7 +106,7 @@ void release_list(struct end *end, const struct granted *granted, unsigned n)
 	struct wire_released released;
 
 	say_release_list(end, granted, n);
-	ck_assert_int_eq(decode_released(expect(end, KIND_RELEASED)->body, &released), 0);
+	ck_assert_int_eq(decode_fixed(expect(end, KIND_RELEASED)->body, KIND_RELEASED, &released), 0);
 	ck_assert_uint_eq(released.released, n);
 	ck_assert_uint_eq(released.not_held, 0);
 	check_books(end->world->daemon);

@@ -276,14 +276,14 @@ void say_hello(struct end *end)
 {
 	struct packet packet = begin(end, KIND_HELLO);
 
-	encode_hello(&packet, &(struct wire_hello){ .understands = WIRE_FEATURE_WATCH });
+	encode_fixed(&packet, KIND_HELLO, &(struct wire_hello){ .understands = WIRE_FEATURE_WATCH });
 	say(end, &packet);
 }
 
 void say_register(struct end *end, uint16_t flags, const char *const *descriptions, size_t n)
 {
 	struct packet packet = begin(end, KIND_REGISTER);
-	size_t mark = encode_strings(&packet, 0);
+	size_t mark = encode_list(&packet, 0);
 
 	for (size_t i = 0; i < n; i++)
 		encode_string(&packet, flags, descriptions[i], strlen(descriptions[i]));
@@ -294,7 +294,7 @@ void say_register(struct end *end, uint16_t flags, const char *const *descriptio
 void say_release(struct end *end, uint32_t bit)
 {
 	struct packet packet = begin(end, KIND_RELEASE);
-	size_t mark = encode_release(&packet);
+	size_t mark = encode_list(&packet, 0);
 
 	encode_release_bit(&packet, bit);
 	encode_count(&packet, mark, 1);
@@ -306,7 +306,7 @@ void say_simply(struct end *end, uint16_t kind)
 	struct packet packet = begin(end, kind);
 
 	if (kind == KIND_WATCH)
-		encode_watch(&packet, &(struct wire_watch){ .on = 1 });
+		encode_fixed(&packet, KIND_WATCH, &(struct wire_watch){ .on = 1 });
 	say(end, &packet);
 }
 
@@ -408,7 +408,7 @@ void expect_released(struct end *end, unsigned n)
 {
 	struct wire_released released;
 
-	ck_assert_int_eq(decode_released(expect(end, KIND_RELEASED)->body, &released), 0);
+	ck_assert_int_eq(decode_fixed(expect(end, KIND_RELEASED)->body, KIND_RELEASED, &released), 0);
 	ck_assert_uint_eq(released.released, n);
 	ck_assert_uint_eq(released.not_held, 1 - n);
 }
@@ -418,7 +418,7 @@ struct wire_account query(struct end *end)
 	struct wire_account account;
 
 	say_simply(end, KIND_QUERY);
-	ck_assert_int_eq(decode_account(expect(end, KIND_ACCOUNT)->body, &account), 0);
+	ck_assert_int_eq(decode_fixed(expect(end, KIND_ACCOUNT)->body, KIND_ACCOUNT, &account), 0);
 	return account;
 }
 

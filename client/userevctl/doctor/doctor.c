@@ -22,7 +22,7 @@ struct obstacle {
 	const char *subject, *sentence, *advice;
 };
 
-static void explain_obstacle(struct doctor *doctor, const struct obstacle *table, int error)
+static void fail_by_error(struct doctor *doctor, const struct obstacle *table, int error)
 {
 	while (table->error != 0 && table->error != error)
 		table++;
@@ -51,7 +51,7 @@ static bool check_connection(struct doctor *doctor)
 	if (r == -ECONNREFUSED && stat(doctor->path, &status) == 0 && !S_ISSOCK(status.st_mode))
 		r = -ENOTSOCK;
 	if (r < 0) {
-		explain_obstacle(doctor, table, r);
+		fail_by_error(doctor, table, r);
 		return false;
 	}
 	finding(doctor, MARK_OK, "socket", NULL, "%s exists", doctor->path);
@@ -72,7 +72,7 @@ static int doctor_greet(struct doctor *doctor)
 	int r;
 
 	client->timeout = CLIENT_TIMEOUT_MS;
-	encode_hello(&packet, &hello);
+	encode_fixed(&packet, KIND_HELLO, &hello);
 	r = control_send(client, &packet);
 	/* A daemon that has refused the connection already may have closed it; its reason is still to be read. */
 	if (r == 0 || r == -EPIPE)
@@ -86,7 +86,7 @@ static int doctor_greet(struct doctor *doctor)
 	r = control_ask(client, KIND_QUERY);
 	if (r == 0 || r == -EPIPE)
 		r = control_receive(client, &message);
-	if (r == 0 && (message.kind != KIND_ACCOUNT || decode_account(message.body, &doctor->account) != 0))
+	if (r == 0 && (message.kind != KIND_ACCOUNT || decode_fixed(message.body, KIND_ACCOUNT, &doctor->account) != 0))
 		r = -EBADMSG;
 	return r;
 }
@@ -111,7 +111,7 @@ static bool check_daemon(struct doctor *doctor)
 			"it refused the connection (%s): %s", refusal_name(control_refusal.number),
 			control_refusal.sentence);
 	else
-		explain_obstacle(doctor, table, r);
+		fail_by_error(doctor, table, r);
 	return r == 0;
 }
 

@@ -80,7 +80,7 @@ static uint64_t features_now(struct world *world)
 	struct string_item tenant;
 	struct wire_welcome welcome;
 
-	encode_hello(&packet, &(struct wire_hello){ .understands = UINT64_MAX });
+	encode_fixed(&packet, KIND_HELLO, &(struct wire_hello){ .understands = UINT64_MAX });
 	say(&end, &packet);
 	expect_welcome(&end);
 	ck_assert_int_eq(decode_welcome(end.heard.message.body, &welcome, &tenant), 0);

@@ -22,27 +22,27 @@ struct kind {
 static const uint32_t streams[STREAMS] = { 0x01020304, 0xfffffffe };
 
 /* A message of one struct. */
-#define FIXED(name, ...)                                                                                               \
+#define FIXED(name, kind, ...)                                                                                         \
 	static void say_##name(struct packet *packet)                                                                  \
 	{                                                                                                              \
-		encode_##name(packet, &(struct wire_##name){ __VA_ARGS__ });                                           \
+		encode_fixed(packet, kind, &(struct wire_##name){ __VA_ARGS__ });                                      \
 	}                                                                                                              \
 	static int name##_again(struct cursor body, struct packet *packet)                                             \
 	{                                                                                                              \
 		struct wire_##name found;                                                                              \
-		int r = decode_##name(body, &found);                                                                   \
+		int r = decode_fixed(body, kind, &found);                                                              \
                                                                                                                        \
 		if (r == 0)                                                                                            \
-			encode_##name(packet, &found);                                                                 \
+			encode_fixed(packet, kind, &found);                                                            \
 		return r;                                                                                              \
 	}
 
-FIXED(hello, .understands = 0x0123456789abcdef, .needs = 5)
-FIXED(released, .released = 0x1234, .not_held = 0xfedc)
-FIXED(account, .events = 1, .events_max = 0x01020304, .lingering = 2, .leases = 3, .connections = 4, .lost = UINT64_MAX,
-      .records = 0x0102030405060708, .bad = 5)
-FIXED(watch, .on = 1)
-FIXED(lost, .queue_full = 0x1122334455667788, .too_big = 9)
+FIXED(hello, KIND_HELLO, .understands = 0x0123456789abcdef, .needs = 5)
+FIXED(released, KIND_RELEASED, .released = 0x1234, .not_held = 0xfedc)
+FIXED(account, KIND_ACCOUNT, .events = 1, .events_max = 0x01020304, .lingering = 2, .leases = 3, .connections = 4,
+      .lost = UINT64_MAX, .records = 0x0102030405060708, .bad = 5)
+FIXED(watch, KIND_WATCH, .on = 1)
+FIXED(lost, KIND_LOST, .queue_full = 0x1122334455667788, .too_big = 9)
 
 static void say_welcome(struct packet *packet)
 {
@@ -78,7 +78,7 @@ static int welcome_again(struct cursor body, struct packet *packet)
 static void say_strings(struct packet *packet)
 {
 	static const char *const texts[] = { "", "a", "ab", "abc u8 x", "pid\xff\x80" };
-	size_t mark = encode_strings(packet, TRACE_ON);
+	size_t mark = encode_list(packet, TRACE_ON);
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		encode_string(packet, (uint16_t)(i * 0x1001), texts[i], strlen(texts[i]));
@@ -96,7 +96,7 @@ static int strings_again(struct cursor body, struct packet *packet)
 	if (r != 0)
 		return r;
 	count = strings.count;
-	mark = encode_strings(packet, strings.flags);
+	mark = encode_list(packet, strings.flags);
 	while (strings_next(&strings, &item))
 		encode_string(packet, item.flags, item.text, item.length);
 	encode_count(packet, mark, count);
@@ -106,7 +106,7 @@ static int strings_again(struct cursor body, struct packet *packet)
 static void say_registered(struct packet *packet)
 {
 	static const char sentence[] = "field 2: 'long' has no fixed size";
-	size_t mark = encode_answers(packet);
+	size_t mark = encode_list(packet, 0);
 
 	encode_answer(packet, &(struct answer){ .bit = 32767, .stream = 7, .index = 0xffffffff });
 	encode_answer(
@@ -127,7 +127,7 @@ static int registered_again(struct cursor body, struct packet *packet)
 	if (r != 0)
 		return r;
 	count = answers.count;
-	mark = encode_answers(packet);
+	mark = encode_list(packet, 0);
 	while (answers_next(&answers, &answer))
 		encode_answer(packet, &answer);
 	encode_count(packet, mark, count);
@@ -136,7 +136,7 @@ static int registered_again(struct cursor body, struct packet *packet)
 
 static void say_release(struct packet *packet)
 {
-	size_t mark = encode_release(packet);
+	size_t mark = encode_list(packet, 0);
 
 	encode_release_bit(packet, 0);
 	encode_release_bit(packet, 0x12345678);
@@ -153,7 +153,7 @@ static int release_again(struct cursor body, struct packet *packet)
 
 	if (r != 0)
 		return r;
-	mark = encode_release(packet);
+	mark = encode_list(packet, 0);
 	for (size_t i = 0; i < count; i++)
 		encode_release_bit(packet, release_next(&bits));
 	encode_count(packet, mark, count);
@@ -212,7 +212,7 @@ static int error_again(struct cursor body, struct packet *packet)
 
 static void say_rows(struct packet *packet)
 {
-	size_t mark = encode_rows(packet), row;
+	size_t mark = encode_list(packet, 0), row;
 
 	row = encode_row_begin(packet);
 	row_put_u64(packet, "pid", 7);
@@ -235,7 +235,7 @@ static int rows_again(struct cursor body, struct packet *packet)
 
 	if (r != 0)
 		return r;
-	mark = encode_rows(packet);
+	mark = encode_list(packet, 0);
 	while (rows_next(&rows, &row)) {
 		size_t at = encode_row_begin(packet);
 

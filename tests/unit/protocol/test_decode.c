@@ -104,7 +104,7 @@ TEST(encoded_bytes_match_the_specification)
 	size_t mark;
 
 	encode_begin(&packet, KIND_REGISTER, 0x89abcdef, 0, NULL, 0);
-	mark = encode_strings(&packet, 0);
+	mark = encode_list(&packet, 0);
 	encode_string(&packet, REGISTER_MULTI_FORMAT, "p u8 ", 5);
 	encode_count(&packet, mark, 1);
 	encode_end(&packet);
@@ -293,7 +293,7 @@ static int decode_n_strings(size_t n)
 	size_t mark;
 
 	encode_begin(&packet, KIND_REGISTER, 1, 0, NULL, 0);
-	mark = encode_strings(&packet, 0);
+	mark = encode_list(&packet, 0);
 	for (size_t i = 0; i < n; i++)
 		encode_string(&packet, 0, "a", 1);
 	encode_count(&packet, mark, (uint16_t)n);
@@ -312,7 +312,7 @@ static int decode_n_answers(size_t n, size_t sentence)
 
 	memset(text, 'x', sizeof(text));
 	encode_begin(&packet, KIND_REGISTERED, 1, 0, streams, 1);
-	mark = encode_answers(&packet);
+	mark = encode_list(&packet, 0);
 	for (size_t i = 0; i < n; i++)
 		encode_answer(&packet,
 			      &(struct answer){ .refusal = REFUSAL_TROUBLE, .text = text, .length = sentence });
@@ -368,7 +368,7 @@ TEST(long_sentences_are_cut_long_strings_fail)
 
 	for (size_t length = UINT16_MAX; length <= UINT16_MAX + 1; length++) {
 		encode_begin(&packet, KIND_REGISTER, 0, 0, NULL, 0);
-		mark = encode_strings(&packet, 0);
+		mark = encode_list(&packet, 0);
 		encode_string(&packet, 0, text, length);
 		encode_count(&packet, mark, 1);
 		encode_end(&packet);
@@ -428,21 +428,19 @@ TEST(empty_list_has_no_items)
 
 TEST(layouts_have_the_sizes_of_their_structs)
 {
-	static const struct {
-		const char *layout;
-		size_t size;
-	} layouts[] = {
-		{ LAYOUT_HEADER, sizeof(struct wire_header) },	 { LAYOUT_HELLO, sizeof(struct wire_hello) },
-		{ LAYOUT_WELCOME, sizeof(struct wire_welcome) }, { LAYOUT_ANSWER, sizeof(struct wire_answer) },
-		{ LAYOUT_ACCOUNT, sizeof(struct wire_account) }, { LAYOUT_CHANGED, sizeof(struct wire_changed) },
-		{ LAYOUT_LOST, sizeof(struct wire_lost) },	 { LAYOUT_PAIR, sizeof(struct wire_error) },
-		{ LAYOUT_NUMBER, sizeof(struct wire_watch) },
+	struct fixed_body layouts[5 + ARRAY_SIZE(fixed_bodies)] = {
+		{ .layout = LAYOUT_HEADER, .size = sizeof(struct wire_header) },
+		{ .layout = LAYOUT_WELCOME, .size = sizeof(struct wire_welcome) },
+		{ .layout = LAYOUT_ANSWER, .size = sizeof(struct wire_answer) },
+		{ .layout = LAYOUT_CHANGED, .size = sizeof(struct wire_changed) },
+		{ .layout = LAYOUT_PAIR, .size = sizeof(struct wire_error) },
 	};
 
+	memcpy(&layouts[5], fixed_bodies, sizeof(fixed_bodies));
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
 		size_t sum = 0;
 
-		for (const char *at = layouts[i].layout; *at; at++)
+		for (const char *at = layouts[i].layout; at && *at; at++)
 			sum += (size_t)(*at - '0');
 		ck_assert_uint_eq(sum, layouts[i].size);
 		ck_assert_uint_le(sum, LAYOUT_BYTES_MAX);

@@ -267,7 +267,7 @@ static void fake_registered(void)
 	if (!fake_daemon->connected->stream || fake_daemon->fresh_stream)
 		fake_add_stream();
 	fake_begin(KIND_REGISTERED);
-	mark = encode_answers(&fake_daemon->packet);
+	mark = encode_list(&fake_daemon->packet, 0);
 	while (strings_next(&strings, &item)) {
 		struct answer one = fake_decide(&item, name);
 
@@ -298,14 +298,14 @@ static void fake_released(void)
 	fake_daemon->releases++;
 	fake_daemon->released_bit = release_next(&bits);
 	fake_begin(KIND_RELEASED);
-	encode_released(&fake_daemon->packet, &(struct wire_released){ .released = count });
+	encode_fixed(&fake_daemon->packet, KIND_RELEASED, &(struct wire_released){ .released = count });
 }
 
 static void fake_note_lost(void)
 {
 	struct wire_lost lost;
 
-	ck_assert_int_eq(decode_lost(fake_daemon->message.body, &lost), 0);
+	ck_assert_int_eq(decode_fixed(fake_daemon->message.body, KIND_LOST, &lost), 0);
 	fake_daemon->lost.queue_full += lost.queue_full;
 	fake_daemon->lost.too_big += lost.too_big;
 }
@@ -314,7 +314,7 @@ static void fake_watch(void)
 {
 	struct wire_watch watch;
 
-	ck_assert_int_eq(decode_watch(fake_daemon->message.body, &watch), 0);
+	ck_assert_int_eq(decode_fixed(fake_daemon->message.body, KIND_WATCH, &watch), 0);
 	fake_daemon->connected->watches = watch.on;
 	fake_begin(KIND_WATCHING);
 }

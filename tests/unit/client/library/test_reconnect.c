@@ -188,7 +188,7 @@ WITH_DAEMON(request_waits_for_room_in_the_socket)
 	pthread_t thread;
 
 	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
-	encode_lost(&packet, &(struct wire_lost){ 0 });
+	encode_fixed(&packet, KIND_LOST, &(struct wire_lost){ 0 });
 	encode_end(&packet);
 	fake_set(hold = true);
 	while (transport_send(userev->connection.fd, lost, sizeof(lost), NULL, 0, MSG_DONTWAIT) == 0)

@@ -409,7 +409,7 @@ TEST(tracing_is_refused_where_the_kernel_traces)
 
 	for (unsigned kind = KIND_TRACE; kind <= KIND_TAIL; kind++) {
 		struct packet packet = begin(&admin, (uint16_t)kind);
-		size_t mark = encode_strings(&packet, 0);
+		size_t mark = encode_list(&packet, 0);
 
 		encode_string(&packet, 0, "*", 1);
 		encode_count(&packet, mark, 1);
