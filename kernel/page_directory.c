@@ -18,7 +18,8 @@
 
 /*
  * The directory is beside the daemon's control socket, which belongs to one daemon at a time. Clients accept only pages on a tmpfs, so if
- * the socket is on another file system the directory is in /dev/shm, with the user, the inode of the socket's directory and the socket's name in its own.
+ * the socket is on another file system the directory is in /dev/shm. Its name has the user, the inode of the socket's directory, and the
+ * socket's name.
  */
 
 /* An existing directory has to be the owner's: no other user can have put anything into it. */
