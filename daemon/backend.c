@@ -184,14 +184,13 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const bool is_another = has_keeper(&daemon->options);
-	int r = try_keeper(daemon, is_another, why);
+	unsigned tries = is_another ? KEEPER_TRIES : 1;
+	int r;
 
-	/* A reason from the keeper is final, and so is a timeout. */
-	for (unsigned tries = 1; is_another && tries < KEEPER_TRIES && r < 0 && *why == '\0' && r != -ETIMEDOUT;
-	     tries++) {
-		usleep((useconds_t)(KEEPER_INTERVAL * 1e6));
+	do
 		r = try_keeper(daemon, is_another, why);
-	}
+	while (r < 0 && --tries > 0 && !*why && r != -ETIMEDOUT && usleep((useconds_t)(KEEPER_INTERVAL * 1e6)) == 0);
+	/* A reason from the keeper is final, and so is a timeout. */
 	if (r == 0 || *why)
 		return r;
 	if (is_another)
@@ -227,51 +226,39 @@ static int open_embedded(struct daemon *daemon)
 	return r;
 }
 
-static int backend_open_kernel(struct daemon *daemon, enum wire_backend backend)
+/* A keeper that others start probes the kernel itself, with more privileges. */
+static int backend_open_kernel(struct daemon *daemon)
 {
+	const char *wanted = daemon->options.backend;
+	enum wire_backend backend = BACKEND_ENABLE_ADDRESS;
 	char why[WIRE_SENTENCE_MAX + 1];
-	int r;
-
-	if (backend == BACKEND_EMBEDDED)
-		return open_embedded(daemon);
-	r = open_keeper(daemon, why);
-	if (r == 0)
-		return 0;
-	if (!streq(daemon->options.backend, "auto") || streq(daemon->options.guard, "require")) {
-		log_error("no %s backend here: %s", backend_name((uint16_t)backend), why);
-		return r;
-	}
-	string_copy(daemon->probe.sentence, sizeof(daemon->probe.sentence), why);
-	return open_embedded(daemon);
-}
-
-static int backend_choose(struct daemon *daemon, enum wire_backend *ret)
-{
-	int r;
+	int r = 0;
 
 	probe_machine(NULL, &daemon->probe);
-	/* The keeper probes the kernel, with more privileges, and reports the backend. */
-	if (has_keeper(&daemon->options)) {
-		*ret = BACKEND_ENABLE_ADDRESS;
-		return 0;
+	if (!has_keeper(&daemon->options))
+		r = probe_choose(wanted, geteuid() == 0, &daemon->probe, &backend);
+	if (r == 0 && backend != BACKEND_EMBEDDED) {
+		r = open_keeper(daemon, why);
+		if (r == 0)
+			return 0;
+		string_copy(daemon->probe.sentence, sizeof(daemon->probe.sentence), why);
+		if (streq(wanted, "auto") && !streq(daemon->options.guard, "require"))
+			return open_embedded(daemon);
 	}
-	r = probe_choose(daemon->options.backend, geteuid() == 0, &daemon->probe, ret);
 	if (r < 0)
-		log_error("no %s backend here: %s", daemon->options.backend, daemon->probe.sentence);
-	return r;
+		log_error("no %s backend here: %s", streq(wanted, "auto") ? backend_name((uint16_t)backend) : wanted,
+			  daemon->probe.sentence);
+	return r < 0 ? r : open_embedded(daemon);
 }
 
 int backend_open(struct daemon *daemon)
 {
-	enum wire_backend backend;
 	int r;
 
 	if (!daemon->options.guard)
 		daemon->options.guard = rules_guard(&daemon->registry);
 	daemon->registry.guard = daemon->options.guard;
-	r = backend_choose(daemon, &backend);
-	if (r == 0)
-		r = backend_open_kernel(daemon, backend);
+	r = backend_open_kernel(daemon);
 	if (r < 0)
 		return r;
 	daemon->registry.guarded = daemon->registry.kernel->facts.guarded;

@@ -41,11 +41,10 @@ static void raise_fd_limit(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		log_warning("can't raise the limit on open files: %s", strerror(errno));
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* `r`: the result of kernel_dispatch(). */

@@ -93,4 +93,7 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 		    : REFUSAL_BAD_PACKET;
 	if (r > 0)
 		client_disconnect(client, message.serial, (uint32_t)r, "malformed %s", request->name);
+	if (r < 0)
+		client_disconnect(client, message.serial, REFUSAL_TROUBLE,
+				  "the daemon is out of memory; try again later");
 }

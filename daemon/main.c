@@ -66,7 +66,7 @@ static void leave_terminal(const struct options *options)
 		log_warning("can't leave the current directory: %s", strerror(errno));
 }
 
-static int daemon_start(const struct options *options, int background)
+static int daemon_start(const struct options *options, int background, pid_t parent)
 {
 	struct daemon *daemon;
 	int r;
@@ -80,6 +80,9 @@ static int daemon_start(const struct options *options, int background)
 		log_error("can't start: out of memory");
 	if (r < 0)
 		return EXIT_FAILURE;
+	/* A change of the user has cleared that signal, and the parent may have exited before. */
+	if (options->exit_with_parent && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent))
+		raise(SIGTERM);
 	log_info("%s backend, listening on %s", backend_name(daemon->registry.kernel->facts.backend),
 		 daemon->options.socket);
 	write_ready(options->ready_fd);
@@ -112,12 +115,6 @@ int main(int argc, char **argv)
 	loop_init();
 	signal(SIGPIPE, SIG_IGN);
 	unprivileged_hide();
-	if (options.exit_with_parent) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		/* The parent may have exited before that call. */
-		if (getppid() != parent)
-			raise(SIGTERM);
-	}
 	/* systemd and other supervisors track the process that they started. */
 	if (!options.foreground && !options.exit_with_parent && !getenv("NOTIFY_SOCKET") && !getenv("INVOCATION_ID") &&
 	    !getenv("LISTEN_FDS")) {
@@ -127,5 +124,5 @@ int main(int argc, char **argv)
 			return EXIT_FAILURE;
 		}
 	}
-	return daemon_start(&options, background);
+	return daemon_start(&options, background, parent);
 }

@@ -18,9 +18,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #include "protocol/transport.h"
 

@@ -6,22 +6,19 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
-#include "protocol/fdset.h"
 #include "protocol/transport.h"
 
 /*
  * The directory is beside the daemon's control socket, which belongs to one daemon at a time. Clients accept only pages on a tmpfs, so if
- * the socket is on another file system the directory is in /dev/shm, with the user and a hash of the socket's path in its name.
+ * the socket is on another file system the directory is in /dev/shm, with the user, the inode of the socket's directory and the socket's name in its own.
  */
 
 /* An existing directory has to be the owner's: no other user can have put anything into it. */
@@ -52,36 +49,20 @@ int page_directory_open(const char *path, uid_t owner)
 	return r < 0 ? r : fd_steal(&fd);
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
+/* The directory of the socket, which need not exist yet itself. */
+static int stat_parent(const char *path, const char *base, struct stat *ret)
 {
-	/* FNV-1a */
-	for (; text && *text; text++)
-		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
+	char parent[PATH_MAX];
 
-/* The absolute path's hash. The socket need not exist yet, but its directory does. */
-static int hash_path(const char *path, uint64_t *ret)
-{
-	char *absolute, *parent = strdup(path);
-	const char *base = strrchr(path, '/');
-
-	if (!parent)
-		return -ENOMEM;
-	if (base)
-		parent[base - path] = '\0';
-	absolute = realpath(!base ? "." : *parent ? parent : "/", NULL);
-	*ret = hash_text(UINT64_C(0xcbf29ce484222325), absolute);
-	*ret = hash_text(hash_text(*ret, "/"), base ? base + 1 : path);
-	free(absolute);
-	free(parent);
-	return 0;
+	snprintf(parent, sizeof(parent), "%.*s.", (int)(base - path), path);
+	return stat(parent, ret) < 0 ? -errno : 0;
 }
 
 int page_directory_find(const char *control_socket, const char *kind, uid_t owner, char *ret, size_t size)
 {
+	const char *slash = strrchr(control_socket, '/'), *base = slash ? slash + 1 : control_socket;
+	struct stat parent;
 	char suffix[32];
-	uint64_t hash;
 	int fd = -ENAMETOOLONG, r;
 
 	/* The next time root may become another user. */
@@ -91,15 +72,14 @@ int page_directory_find(const char *control_socket, const char *kind, uid_t owne
 		snprintf(suffix, sizeof(suffix), "%s-%u", kind, (unsigned)owner);
 	if (snprintf(ret, size, "%s.%s", control_socket, suffix) < (int)size)
 		fd = page_directory_open(ret, owner);
-	if (fd < 0) {
-		r = hash_path(control_socket, &hash);
-		if (r < 0)
-			return r;
-		snprintf(ret, size, "/dev/shm/userevd-%u-%016llx.%s", (unsigned)geteuid(), (unsigned long long)hash,
-			 suffix);
-		fd = page_directory_open(ret, owner);
-	}
-	return fd;
+	if (fd >= 0)
+		return fd;
+	r = stat_parent(control_socket, base, &parent);
+	if (r < 0)
+		return r;
+	snprintf(ret, size, "/dev/shm/userevd-%u-%llu-%s.%s", (unsigned)geteuid(), (unsigned long long)parent.st_ino,
+		 base, suffix);
+	return page_directory_open(ret, owner);
 }
 
 void page_directory_remove(const char *path)

@@ -145,14 +145,6 @@ static int page_sweep(int directory, uid_t owner, const char *name)
 	return r;
 }
 
-static bool is_page_name(const char *name)
-{
-	const size_t length = sizeof(page_prefix) - 1;
-
-	return strncmp(name, page_prefix, length) == 0 && name[length] != '\0' &&
-	       name[length + strspn(name + length, "0123456789")] == '\0';
-}
-
 int page_files_sweep(int directory)
 {
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), held = 0, failed = 0;
@@ -169,7 +161,8 @@ int page_files_sweep(int directory)
 		return failed;
 	}
 	while ((entry = readdir(stream))) {
-		int r = is_page_name(entry->d_name) ? page_sweep(directory, status.st_uid, entry->d_name) : 0;
+		const bool is_page = strncmp(entry->d_name, page_prefix, sizeof(page_prefix) - 1) == 0;
+		int r = is_page ? page_sweep(directory, status.st_uid, entry->d_name) : 0;
 
 		held += r > 0;
 		if (r < 0)

@@ -17,7 +17,8 @@ static int empty_bounding_set(uint64_t keep)
 	return 0;
 }
 
-static int set_capabilities(uint64_t keep)
+/* No program that this process starts has more. */
+static int limit_capabilities(uint64_t keep)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = {
@@ -27,9 +28,10 @@ static int set_capabilities(uint64_t keep)
 	struct __user_cap_data_struct had[2];
 
 	/* The seccomp filter of a unit without capabilities may kill the process for capset(2). */
-	if (syscall(SYS_capget, &header, had) == 0 && memcmp(had, data, sizeof(had)) == 0)
-		return 0;
-	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+	if ((syscall(SYS_capget, &header, had) < 0 || memcmp(had, data, sizeof(had)) != 0) &&
+	    syscall(SYS_capset, &header, data) < 0)
+		return -errno;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
 uint64_t privileges_held(void)
@@ -49,10 +51,7 @@ int privileges_keep(uint64_t capabilities)
 	if (r < 0)
 		return r;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	r = set_capabilities(capabilities);
-	if (r < 0)
-		return r;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+	return limit_capabilities(capabilities);
 }
 
 int privileges_become(uid_t uid, gid_t gid)
@@ -63,8 +62,5 @@ int privileges_become(uid_t uid, gid_t gid)
 		return r;
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
-	r = set_capabilities(0);
-	if (r < 0)
-		return r;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+	return limit_capabilities(0);
 }

@@ -12,11 +12,10 @@
 #include <sys/un.h>
 
 #include "client/library/connection.h"
+#include "client/library/lock.h"
 #include "protocol/transport.h"
 
 int connection_silence_timeout_ms = 30000;
-
-static uint8_t buffer[WIRE_PACKET_MAX]; /* guarded by the lock */
 
 int connection_init(struct connection *connection, const char *socket)
 {
@@ -148,7 +147,7 @@ void connection_close(struct connection *connection, enum connection_state state
 
 struct packet connection_begin(const struct connection *connection, uint16_t kind)
 {
-	struct packet packet = packet_make(buffer, connection->limits.packet_max);
+	struct packet packet = packet_make(lock_memory->packet, connection->limits.packet_max);
 
 	encode_begin(&packet, kind, connection->serial + 1, 0, NULL, 0);
 	return packet;
@@ -197,18 +196,19 @@ int connection_check_time(const struct connection *connection, int64_t deadline)
 
 int connection_receive(struct connection *connection, struct reply *reply)
 {
-	ssize_t received = transport_receive_fds(connection->fd, buffer, sizeof(buffer), &reply->fds, MSG_DONTWAIT);
+	uint8_t *packet = lock_memory->packet;
+	ssize_t received = transport_receive_fds(connection->fd, packet, WIRE_PACKET_MAX, &reply->fds, MSG_DONTWAIT);
 
 	/* The daemon closed the connection without reading everything. Its last packets follow this error. */
 	if (received == -ECONNRESET)
-		received = transport_receive_fds(connection->fd, buffer, sizeof(buffer), &reply->fds, MSG_DONTWAIT);
+		received = transport_receive_fds(connection->fd, packet, WIRE_PACKET_MAX, &reply->fds, MSG_DONTWAIT);
 	if (received == 0)
 		return -ECONNRESET;
 	if (received == -EAGAIN)
 		return MIN(connection_check_time(connection, INT64_MAX), -EAGAIN);
 	if (received < 0)
 		return (int)received;
-	return decode_message(buffer, (size_t)received, &reply->message) == 0 ? 0 : -EPROTO;
+	return decode_message(packet, (size_t)received, &reply->message) == 0 ? 0 : -EPROTO;
 }
 
 /* poll() and not a timeout of the socket, which would start again whenever an interval timer interrupts it. */

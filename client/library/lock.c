@@ -4,8 +4,9 @@
  * The lock is held while the daemon is asked, so fork() waits for that (pthread_atfork); the child then finds consistent data and
  * a free lock. Thread cancellation is disabled while the lock is held.
  *
- * Children that bypass pthread_atfork (a raw clone(2)) are detected by a page that the kernel wipes in them (MADV_WIPEONFORK).
- * After vfork(), which shares memory, it is not wiped. Where the kernel does not have that, only fork() is detected.
+ * Children that bypass pthread_atfork (a raw clone(2)) are detected by memory that the kernel wipes in them (MADV_WIPEONFORK). The
+ * buffer for packets lies there, too, so that a program touches a page less. After vfork(), which shares memory, it is not wiped.
+ * Where the kernel does not have that, only fork() is detected.
  *
  * lock_try() blocks signals: the program did not call the library, so a signal handler of its own may fork().
  */
@@ -17,7 +18,7 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static void (*on_child)(void);
-static unsigned char *is_parent; /* 0 in a child */
+struct lock_memory *lock_memory;
 static bool is_explicit = true;
 
 bool lock_is_explicit(void)
@@ -28,13 +29,13 @@ bool lock_is_explicit(void)
 static void lock_become_child(void)
 {
 	on_child();
-	*is_parent = 1;
+	lock_memory->is_parent = 1;
 }
 
 static void lock_begin(bool explicitly)
 {
 	is_explicit = explicitly;
-	if (is_parent && *(volatile unsigned char *)is_parent == 0)
+	if (lock_memory && *(volatile uint64_t *)&lock_memory->is_parent == 0)
 		lock_become_child();
 }
 
@@ -100,21 +101,20 @@ static void lock_after_fork_in_child(void)
 
 int lock_watch_forks(void (*become_child)(void))
 {
-	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
-	void *page;
+	struct lock_memory *memory;
 
 	if (on_child)
 		return 0;
-	page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
+	memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
 		return -ENOMEM;
 	if (pthread_atfork(lock_before_fork, lock_after_fork_in_parent, lock_after_fork_in_child) != 0) {
-		munmap(page, size);
+		munmap(memory, sizeof(*memory));
 		return -ENOMEM;
 	}
-	madvise(page, size, MADV_WIPEONFORK);
+	madvise(memory, sizeof(*memory), MADV_WIPEONFORK);
 	on_child = become_child;
-	is_parent = page;
-	*is_parent = 1;
+	lock_memory = memory;
+	lock_memory->is_parent = 1;
 	return 0;
 }

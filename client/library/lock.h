@@ -10,6 +10,7 @@
 #include <signal.h>
 
 #include "protocol/base/base.h"
+#include "protocol/wire.h"
 
 struct lock {
 	int saved_errno;
@@ -27,6 +28,12 @@ void lock_leave(struct lock *);
 bool lock_try(struct lock *);
 /* Whether the holder of the lock called a function that reports refusals; false after lock_try(). */
 bool lock_is_explicit(void);
+
+/* Memory of the process that wrote it: a child finds zeros. NULL before lock_watch_forks(). Guarded by the lock. */
+extern struct lock_memory {
+	uint64_t is_parent;
+	uint8_t packet[WIRE_PACKET_MAX];
+} * lock_memory;
 
 /* From now on the child of a fork calls this function with the lock held. 0 or -ENOMEM. */
 int lock_watch_forks(void (*become_child)(void));

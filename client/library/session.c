@@ -256,6 +256,7 @@ static int session_run(struct userev *userev, int64_t deadline)
 		r = session_send(userev, early);
 		if (r == 0)
 			break;
+		/* First without waiting: on one processor the daemon has usually answered within the request's sendmsg(2). */
 		if (r > 0)
 			r = session_receive(userev);
 		if (r == -EAGAIN)

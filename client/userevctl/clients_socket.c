@@ -2,10 +2,7 @@
 
 /* Which socket a client would use. */
 
-#include <sys/un.h>
-
 #include "client/userevctl/ctl.h"
-#include "protocol/transport.h"
 
 static const char *const usual[] = { "/run/userevd/client/userevd.sock", "/run/userevd.sock" };
 
@@ -16,26 +13,12 @@ static const char *chosen_socket(const struct ctl *ctl)
 	return path && path[0] ? path : NULL;
 }
 
-static bool has_listener(const char *path)
+bool clients_socket_listens(const char *path)
 {
-	_cleanup_(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address;
-	socklen_t length;
+	_cleanup_(control_freep) struct control *control = NULL;
+	int r = control_open(path, &control);
 
-	return fd >= 0 && transport_address(path, &address, &length) == 0 &&
-	       (connect(fd, (const struct sockaddr *)&address, length) == 0 || errno == EAGAIN);
-}
-
-const char *clients_socket_found(void)
-{
-	const char *path = chosen_socket(NULL);
-
-	if (path)
-		return has_listener(path) ? path : NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
-		if (has_listener(usual[i]))
-			return usual[i];
-	return NULL;
+	return r == 0 || r == -EAGAIN;
 }
 
 /* As the library chooses: the first one with a listener, otherwise the first that exists, otherwise the one in containers. */
@@ -43,8 +26,9 @@ const char *clients_socket_path(const struct ctl *ctl)
 {
 	const char *path = chosen_socket(ctl);
 
-	if (!path)
-		path = clients_socket_found();
+	for (size_t i = 0; !path && i < ARRAY_SIZE(usual); i++)
+		if (clients_socket_listens(usual[i]))
+			path = usual[i];
 	for (size_t i = 0; !path && i < ARRAY_SIZE(usual); i++)
 		if (access(usual[i], F_OK) == 0)
 			path = usual[i];

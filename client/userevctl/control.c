@@ -80,6 +80,16 @@ int control_ask_strings(struct control *control, uint16_t kind, uint16_t flags, 
 	return control_send(control, &packet);
 }
 
+int control_request(const char *path, uint16_t kind, uint16_t flags, const char *const *strings, size_t n,
+		    struct control **ret)
+{
+	int r = control_open(path, ret);
+
+	if (r == 0)
+		r = strings ? control_ask_strings(*ret, kind, flags, strings, n) : control_ask(*ret, kind);
+	return r;
+}
+
 struct control_refusal control_refusal;
 
 int control_receive_fds(struct control *control, struct message *ret, struct fdset *ret_fds)
@@ -167,12 +177,10 @@ int control_ask_status(const char *path, int timeout, struct cursor *ret)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
 	struct cursor row = { 0 };
-	int r = control_open(path, &control);
+	int r = control_request(path, KIND_STATUS, 0, NULL, 0, &control);
 
-	if (!control)
-		return r;
-	control->timeout = timeout;
-	r = control_ask(control, KIND_STATUS);
+	if (control)
+		control->timeout = timeout;
 	if (r == 0)
 		r = control_next_row(control, &row);
 	if (r > 0)
@@ -185,63 +193,55 @@ bool control_nobody(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -ECONNREFUSED;
 }
 
-/* A container should have a socket for programs, and no control socket. */
 static int explain_absence(const char *path)
 {
-	const char *found = clients_socket_found();
+	const char *clients = clients_socket_path(NULL);
 
-	if (found)
-		ctl_error(
-			"there is no control socket at %s, but programs find a daemon at %s. This is normal in a container: "
-			"run this command on the host. On a host, 'systemctl start userevd-control.socket', or give "
-			"--control-socket=PATH.",
-			path, found);
-	else
-		ctl_error(
-			"there is no daemon: no socket at %s. Start one with 'systemctl start userevd' or "
-			"'userevd --foreground', or give --control-socket=PATH. In a container, run this on the host.",
-			path);
+	ctl_error(
+		"there is no daemon: no socket at %s. Start one with 'systemctl start userevd' or 'userevd --foreground', or "
+		"give --control-socket=PATH. In a container, run this on the host.",
+		path);
+	if (clients_socket_listens(clients))
+		ctl_note("Programs find a daemon at %s. This is normal in a container; on a host, 'systemctl start "
+			 "userevd-control.socket'.",
+			 clients);
 	return EXIT_NO_DAEMON;
 }
 
 static int explain_permission(const char *path)
 {
 	struct stat status;
-	const struct group *group = stat(path, &status) == 0 && status.st_gid != 0 ? getgrgid(status.st_gid) : NULL;
+	const struct group *group = stat(path, &status) == 0 ? getgrgid(status.st_gid) : NULL;
 
-	if (group)
-		ctl_error("user %u may not use the control socket %s. It is for root and the group '%s': use sudo, or "
-			  "join the group.",
-			  geteuid(), path, group->gr_name);
-	else
-		ctl_error("user %u may not use the control socket %s. It is for admins: use sudo; 'ls -l' shows which "
-			  "group has access.",
-			  geteuid(), path);
+	ctl_error(
+		"user %u may not use the control socket %s. It is for root and for the group '%s': use sudo, or join the "
+		"group.",
+		geteuid(), path, group ? group->gr_name : "of its directory");
 	return EXIT_NOT_PERMITTED;
 }
 
 int control_explain(const char *path, int error)
 {
-	static const struct meaning table[] = {
+	static const struct {
+		int error;
+		int exit_code;
+		const char *before, *after; /* the path */
+	} table[] = {
 		{ -ECONNREFUSED, EXIT_NO_DAEMON, "there is no daemon: the socket ",
-		  " exists, but nobody listens. Restart it with 'systemctl restart userevd' or 'userevd --foreground'." },
+		  " exists, but nobody listens. Restart it with 'systemctl restart userevd' or 'userevd --foreground'" },
 		{ -EPROTOTYPE, EXIT_NO_DAEMON,
-		  "not userevd's control socket: ", ". Give the right one with --control-socket=PATH." },
+		  "not userevd's control socket: ", ". Give the right one with --control-socket=PATH" },
 		{ -ENAMETOOLONG, EXIT_USAGE, "the path of the control socket must have from 1 to 107 bytes: '",
-		  "'. Give --control-socket=PATH." },
+		  "'. Give --control-socket=PATH" },
 		{ -ETIMEDOUT, EXIT_REFUSED, "the daemon does not answer at ",
-		  ". See 'journalctl -u userevd' and 'systemctl status userevd'." },
-		{ -EAGAIN, EXIT_REFUSED, "the daemon does not accept connections at ",
-		  ". See 'journalctl -u userevd' and 'systemctl status userevd'." },
+		  ". See 'journalctl -u userevd' and 'systemctl status userevd'" },
 		{ -ECONNRESET, EXIT_NO_DAEMON, "the daemon closed the connection to ",
-		  ". The reason is in 'journalctl -u userevd'." },
-		{ -EPIPE, EXIT_NO_DAEMON, "the daemon closed the connection to ",
-		  ". The reason is in 'journalctl -u userevd'." },
+		  ". The reason is in 'journalctl -u userevd'" },
 		{ -EBADMSG, EXIT_REFUSED,
-		  "the answer is not in userevd's protocol: ", ". Is this userevd, of this version (" VERSION ")?" },
-		{ -E2BIG, EXIT_USAGE, "too many names for one request to ", ". Use patterns: 'NAME*'." },
-		{ 0, EXIT_REFUSED, "trouble with ", NULL },
-	};
+		  "the answer is not in userevd's protocol: ", ". It is perhaps not userevd, or not of this version (" VERSION ")" },
+		{ -E2BIG, EXIT_USAGE, "too many names for one request to ", ". Use patterns: 'NAME*'" },
+		{ 0, EXIT_REFUSED, "trouble with ", ": " },
+	}, *row = table;
 
 	if (error == -EREMOTEIO) {
 		ctl_error("the daemon refused the request (%s): %s.", refusal_name(control_refusal.number),
@@ -252,14 +252,17 @@ int control_explain(const char *path, int error)
 		return explain_absence(path);
 	if (error == -EACCES || error == -EPERM)
 		return explain_permission(path);
-	return ctl_explain(table, path, error);
+	/* By a send, where a receive would have had another error. */
+	error = error == -EPIPE ? -ECONNRESET : error == -EAGAIN ? -ETIMEDOUT : error;
+	while (row->error != 0 && row->error != error)
+		row++;
+	ctl_error("%s%s%s%s.", row->before, path, row->after, row->error == 0 ? strerror(-error) : "");
+	return row->exit_code;
 }
 
 int control_ask_or_explain(struct ctl *ctl, uint16_t kind, struct control **ret)
 {
-	int r = control_open(ctl->control_socket, ret);
+	int r = control_request(ctl->control_socket, kind, 0, NULL, 0, ret);
 
-	if (r == 0)
-		r = control_ask(*ret, kind);
 	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
 }

@@ -94,14 +94,3 @@ void ctl_end_by(struct ctl *ctl, int signal_number)
 	signals_mask(SIG_UNBLOCK, SIGNALS(signal_number));
 	raise(signal_number);
 }
-
-int ctl_explain(const struct meaning *table, const char *path, int error)
-{
-	while (table->error != 0 && table->error != error)
-		table++;
-	if (table->error == 0)
-		ctl_error("%s%s: %s.", table->before, path, strerror(-error));
-	else
-		ctl_error("%s%s%s", table->before, path, table->after);
-	return table->exit_code;
-}

@@ -114,25 +114,17 @@ int signals_next(int fd);
 /* After all cleanup: flushes the output if that cannot block, and ends the program by this signal. */
 void ctl_end_by(struct ctl *, int signal_number);
 
-/* The message and exit code for an error. A table ends with error 0, for all other errors. */
-struct meaning {
-	int error;
-	int exit_code;
-	const char *before, *after; /* the path */
-};
-int ctl_explain(const struct meaning *, const char *path, int error);
 /* Prints a message with advice for an error of the control socket; returns the exit code. */
 int control_explain(const char *path, int error);
-/* control_open() and control_ask(), with their errors explained: an enum exit_code. */
+/* control_request(), with its errors explained: an enum exit_code. */
 int control_ask_or_explain(struct ctl *, uint16_t kind, struct control **ret);
 
 /* names.c: names of events, and patterns. */
-bool name_matches(const char *pattern, const char *name, size_t length);
+bool name_matches(const char *pattern, const char *name);
 bool is_pattern(const char *);
 
 /* clients_socket.c: the socket that a client would use. */
 const char *clients_socket_path(const struct ctl *);
 /* Advice if no daemon listens there. */
 const char *clients_socket_advice(const struct ctl *);
-/* The path at which a daemon listens; NULL: none. */
-const char *clients_socket_found(void);
+bool clients_socket_listens(const char *path);

@@ -64,24 +64,11 @@ void json_string(struct json *json, const char *string, size_t length)
 	json_raw(json, "%s", buffer);
 }
 
-static void json_hex(struct json *json, const uint8_t *bytes, size_t length)
-{
-	json_raw(json, "\"");
-	for (size_t i = 0; i < length; i++)
-		fprintf(json->file, "%02x", bytes[i]);
-	putc('"', json->file);
-}
-
-static void json_key(struct json *json, const char *key, size_t length)
-{
-	json_string(json, key, length);
-	putc(':', json->file);
-	json->comma = false;
-}
-
 void json_put_key(struct json *json, const char *key)
 {
-	json_key(json, key, strlen(key));
+	json_string(json, key, strlen(key));
+	putc(':', json->file);
+	json->comma = false;
 }
 
 void json_put_begin(struct json *json, const char *key, char bracket)
@@ -90,73 +77,65 @@ void json_put_begin(struct json *json, const char *key, char bracket)
 	json_begin(json, bracket);
 }
 
-void json_put_hex(struct json *json, const char *key, const void *bytes, size_t length)
-{
-	json_put_key(json, key);
-	json_hex(json, bytes, length);
-}
-
-void json_put_members(struct json *json, const struct json_member *member)
-{
-	for (; member->key; member++) {
-		if (member->kind == ROW_STRING && !member->text)
-			continue;
-		json_put_key(json, member->key);
-		if (member->kind == ROW_STRING)
-			json_string(json, member->text, strlen(member->text));
-		else if (member->kind == ROW_BOOL)
-			json_raw(json, member->number ? "true" : "false");
-		else
-			json_raw(json, "%" PRIu64, member->number);
-	}
-}
-
-void json_print_members(FILE *file, const struct json_member *member)
-{
-	struct json json = { .file = file };
-
-	json_begin(&json, '{');
-	json_put_members(&json, member);
-	json_end_line(&json, '}');
-}
-
 /* Rows in rows are one level deep: deeper ones are shown as bytes. */
-static void json_fields(struct json *json, struct cursor row, bool nested)
+static void json_field(struct json *json, const struct row_field *field, bool nested)
 {
-	struct row_field field;
+	struct cursor rows = cursor_make(field->value, field->length), item;
+	struct row_field inner;
 
-	while (row_next(&row, &field) > 0) {
-		struct cursor rows = cursor_make(field.value, field.length), item;
-
-		json_key(json, field.key, field.key_length);
-		if (field.type == ROW_U64) {
-			json_raw(json, "%" PRIu64, field.number);
-		} else if (field.type == ROW_BOOL) {
-			json_raw(json, field.number != 0 ? "true" : "false");
-		} else if (field.type == ROW_STRING) {
-			json_string(json, (const char *)field.value, field.length);
-		} else if (field.type == ROW_ROWS && !nested) {
-			json_begin(json, '[');
-			while (row_next_item(&rows, &item) > 0) {
-				json_begin(json, '{');
-				json_fields(json, item, true);
-				json_end(json, '}');
-			}
-			json_end(json, ']');
-		} else {
-			json_hex(json, field.value, field.length);
+	json_string(json, field->key, field->key_length);
+	putc(':', json->file);
+	json->comma = false;
+	if (field->type == ROW_U64) {
+		json_raw(json, "%" PRIu64, field->number);
+	} else if (field->type == ROW_BOOL) {
+		json_raw(json, field->number != 0 ? "true" : "false");
+	} else if (field->type == ROW_STRING) {
+		json_string(json, (const char *)field->value, field->length);
+	} else if (field->type == ROW_ROWS && !nested) {
+		json_begin(json, '[');
+		while (row_next_item(&rows, &item) > 0) {
+			json_begin(json, '{');
+			while (row_next(&item, &inner) > 0)
+				json_field(json, &inner, true);
+			json_end(json, '}');
 		}
+		json_end(json, ']');
+	} else {
+		json_raw(json, "\"");
+		for (size_t i = 0; i < field->length; i++)
+			fprintf(json->file, "%02x", field->value[i]);
+		putc('"', json->file);
 	}
 }
 
 void json_row_fields(struct json *json, struct cursor row)
 {
-	json_fields(json, row, false);
+	struct row_field field;
+
+	while (row_next(&row, &field) > 0)
+		json_field(json, &field, false);
 }
 
 void json_row(struct json *json, struct cursor row)
 {
 	json_begin(json, '{');
-	json_fields(json, row, false);
+	json_row_fields(json, row);
 	json_end(json, '}');
+}
+
+void json_put_fields(struct json *json, const struct row_field *field)
+{
+	for (; field->key; field++)
+		if (field->type != ROW_STRING || field->value)
+			json_field(json, field, false);
+}
+
+void json_print_fields(FILE *file, const struct row_field *field)
+{
+	struct json json = { .file = file };
+
+	json_begin(&json, '{');
+	json_put_fields(&json, field);
+	json_end_line(&json, '}');
 }

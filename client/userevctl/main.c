@@ -87,7 +87,6 @@ int main(int argc, char **argv)
 	/* A reader that has gone (| head) is seen as EPIPE, so that commands clean up. */
 	ctl.sigpipe_was_default = signal(SIGPIPE, SIG_IGN) == SIG_DFL;
 	sigprocmask(SIG_SETMASK, NULL, &ctl.signal_mask);
-	opterr = 0;
 	options_read(&ctl, NULL, 0, 0);
 	if (ctl.argc == 0) {
 		ctl_print_help(stderr, NULL);

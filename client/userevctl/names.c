@@ -7,12 +7,9 @@
 #include "client/userevctl/tracing/tracing.h"
 #include "protocol/base/suggest.h"
 
-bool name_matches(const char *pattern, const char *name, size_t length)
+bool name_matches(const char *pattern, const char *name)
 {
-	char terminated[WIRE_DESCRIPTION_MAX + 1];
-
-	snprintf(terminated, sizeof(terminated), "%.*s", (int)length, name);
-	return fnmatch(pattern, terminated, 0) == 0;
+	return fnmatch(pattern, name, 0) == 0;
 }
 
 bool is_pattern(const char *text)
@@ -25,24 +22,16 @@ static void explain_missing(const struct tracing *tracing, const struct suggesti
 {
 	struct excerpt shown = excerpt_of(suggestions->wanted);
 
-	if (foreign && tracing->foreign == FOREIGN_BY_NAME) {
-		ctl_error("'%s' matches foreign events only, made without the daemon. Give the full name of each.",
-			  shown.text);
-	} else if (foreign && is_pattern(suggestions->wanted)) {
-		ctl_error("'%s' matches foreign events only, made without the daemon. Give --foreign to include them.",
-			  shown.text);
-	} else if (foreign) {
-		ctl_error("'%s' is foreign: it was made without the daemon. Give --foreign to include it.", shown.text);
-	} else if (suggestions->count > 0) {
-		ctl_error("no event is called '%s'. These look alike:", shown.text);
-		for (size_t i = 0; i < suggestions->count; i++)
-			ctl_note("  %s", suggestions->best[i].name);
-	} else if (tracing->events.n > 0) {
+	if (foreign)
+		ctl_error("'%s' matches foreign events only, made without the daemon. Give %s.", shown.text,
+			  tracing->foreign == FOREIGN_BY_NAME ? "the full name of each" : "--foreign to include them");
+	else if (suggestions->count == 0)
 		ctl_error("no event is called '%s', and none of the %s looks alike. See 'userevctl events'.",
 			  shown.text, plural(tracing->events.n, "event", "events").text);
-	} else {
-		ctl_error("no event is called '%s': no program holds any event now.", shown.text);
-	}
+	else
+		ctl_error("no event is called '%s'. These look alike:", shown.text);
+	for (size_t i = 0; !foreign && i < suggestions->count; i++)
+		ctl_note("  %s", suggestions->best[i].name);
 }
 
 /* Whether an event matches the pattern; explains it if none does. */
@@ -53,12 +42,11 @@ static bool name_check(const struct tracing *tracing, const char *wanted)
 
 	for (size_t i = 0; i < tracing->events.n; i++) {
 		const struct event *event = &tracing->events.events[i];
-		size_t length = strlen(event->shown);
 
 		if (tracing_matches(tracing, wanted, event))
 			return true;
-		suggest(&suggestions, event->shown, length);
-		foreign |= event->foreign && name_matches(wanted, event->shown, length);
+		suggest(&suggestions, event->shown, strlen(event->shown));
+		foreign |= event->foreign && name_matches(wanted, event->shown);
 	}
 	explain_missing(tracing, &suggestions, foreign);
 	return false;

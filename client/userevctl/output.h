@@ -76,6 +76,7 @@ struct cell {
 struct table {
 	const struct column *columns;
 	size_t n_columns;
+	unsigned hidden;  /* bits of columns that are not shown at all */
 	size_t sorted_by; /* a column, which is always shown; SIZE_MAX: none */
 	struct cell *cells;
 	size_t n_cells;
@@ -108,31 +109,28 @@ void json_raw(struct json *, const char *format, ...) _printf_(2, 3);
 /* Before each value in an object; and with the value. */
 void json_put_key(struct json *, const char *key);
 void json_put_begin(struct json *, const char *key, char bracket);
-void json_put_hex(struct json *, const char *key, const void *bytes, size_t length);
 /* A whole row as an object; or its fields alone, in an object that has been begun. */
 void json_row(struct json *, struct cursor row);
 void json_row_fields(struct json *, struct cursor row);
 
-struct json_member {
-	const char *key;
-	enum row_type kind; /* ROW_U64, ROW_BOOL or ROW_STRING */
-	uint64_t number;
-	const char *text; /* NULL: the object has no such member */
-};
-static inline struct json_member json_u64(const char *key, uint64_t number)
+/* Fields of an object that has been begun, or an object of just these, on a line. A text that is NULL is left out. */
+#define json_put(json, ...)   json_put_fields(json, (const struct row_field[]){ __VA_ARGS__, { 0 } })
+#define json_print(file, ...) json_print_fields(file, (const struct row_field[]){ __VA_ARGS__, { 0 } })
+void json_put_fields(struct json *, const struct row_field *);
+void json_print_fields(FILE *, const struct row_field *);
+static inline struct row_field json_bytes(const char *key, const void *value, size_t length)
 {
-	return (struct json_member){ key, ROW_U64, number, NULL };
+	return (struct row_field){ ROW_BYTES, key, strlen(key), value, length, 0 };
 }
-static inline struct json_member json_bool(const char *key, bool truth)
+static inline struct row_field json_text(const char *key, const char *text)
 {
-	return (struct json_member){ key, ROW_BOOL, truth, NULL };
+	return (struct row_field){ ROW_STRING, key, strlen(key), (const uint8_t *)text, text ? strlen(text) : 0, 0 };
 }
-static inline struct json_member json_text(const char *key, const char *text)
+static inline struct row_field json_u64(const char *key, uint64_t number)
 {
-	return (struct json_member){ key, ROW_STRING, 0, text };
+	return (struct row_field){ ROW_U64, key, strlen(key), NULL, 0, number };
 }
-/* Members of an object that has been begun; or an object of just these, on a line. */
-#define json_put(json, ...)   json_put_members(json, (const struct json_member[]){ __VA_ARGS__, { 0 } })
-#define json_print(file, ...) json_print_members(file, (const struct json_member[]){ __VA_ARGS__, { 0 } })
-void json_put_members(struct json *, const struct json_member *);
-void json_print_members(FILE *, const struct json_member *);
+static inline struct row_field json_bool(const char *key, bool truth)
+{
+	return (struct row_field){ ROW_BOOL, key, strlen(key), NULL, 0, truth };
+}

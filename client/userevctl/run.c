@@ -17,8 +17,6 @@
 #include "client/userevctl/private.h"
 #include "client/userevctl/tracing/record.h"
 
-enum run_state { RUN_RUNNING, RUN_SYNCING, RUN_OVER };
-
 #define WAIT_MS "60000" /* longer than any machine takes to answer; the wait ends at once when the daemon does */
 
 struct run {
@@ -32,8 +30,8 @@ struct run {
 	struct record_view view;
 	int signals; /* fd */
 	struct private_daemon daemon;
-	struct control *control; /* NULL once the daemon is gone */
-	enum run_state state;
+	struct control *control; /* NULL after the last record */
+	bool syncing;
 	pid_t pid; /* the command's; 0 once it has ended */
 	int status;
 };
@@ -77,12 +75,8 @@ static _Noreturn void become_command(const struct run *run)
 
 static void lose_daemon(struct run *run, const char *why)
 {
-	if (run->state == RUN_OVER || !run->control)
-		return;
 	ctl_error("the private daemon ended (%s): later records are lost.", why);
 	run->control = control_free(run->control);
-	if (run->state == RUN_SYNCING)
-		run->state = RUN_OVER;
 }
 
 static void run_on_signal(struct run *run)
@@ -97,7 +91,7 @@ static void run_on_signal(struct run *run)
 			if (run->daemon.pid > 0 && waitpid(run->daemon.pid, NULL, WNOHANG) == run->daemon.pid)
 				run->daemon.pid = 0;
 		} else if (run->pid == 0) {
-			run->state = RUN_OVER;
+			run->control = control_free(run->control);
 		} else if (info.ssi_code != SI_KERNEL) { /* a signal of the terminal has reached it already */
 			kill(run->pid, (int)info.ssi_signo);
 		}
@@ -110,7 +104,7 @@ static void run_turn(struct run *run)
 		{ .fd = run->signals, .events = POLLIN },
 		{ .fd = run->control ? run->control->fd : -1, .events = POLLIN },
 	};
-	int n = poll(wanted, ARRAY_SIZE(wanted), run->state == RUN_SYNCING ? CONTROL_TIMEOUT_MS : -1);
+	int n = poll(wanted, ARRAY_SIZE(wanted), run->syncing ? CONTROL_TIMEOUT_MS : -1);
 
 	if (n == 0)
 		lose_daemon(run, "it does not answer");
@@ -123,14 +117,14 @@ static void run_turn(struct run *run)
 		if (r < 0)
 			lose_daemon(run, strerror(-r));
 		else if (!run->control->more)
-			run->state = RUN_OVER;
+			run->control = control_free(run->control);
 	}
 	if (wanted[0].revents)
 		run_on_signal(run);
-	if (run->state != RUN_RUNNING || run->pid != 0)
+	if (run->pid > 0 || !run->control || run->syncing)
 		return;
-	run->state = run->control ? RUN_SYNCING : RUN_OVER;
-	if (run->control && control_ask(run->control, KIND_SYNC) < 0)
+	run->syncing = true;
+	if (control_ask(run->control, KIND_SYNC) < 0)
 		lose_daemon(run, "no connection");
 }
 
@@ -142,7 +136,7 @@ static void summarise(const struct run *run, int exit_status)
 	uint64_t lost, bad;
 	char note[64] = "";
 
-	if (run->control)
+	if (run->daemon.pid > 0)
 		control_ask_status(run->daemon.control_socket, CONTROL_TIMEOUT_MS, &row);
 	lost = view->missed + row_get_u64(row, "lost") + row_get_u64(row, "too_big");
 	bad = row_get_u64(row, "bad");
@@ -166,11 +160,9 @@ static void summarise(const struct run *run, int exit_status)
 static int run_command(struct run *run)
 {
 	const char *path = run->daemon.control_socket;
-	int r = control_open(path, &run->control);
+	int r = control_request(path, KIND_TAIL, 0, run->patterns.text, run->patterns.n, &run->control);
 
 	/* From the first answer on, every event that is registered is on. */
-	if (r == 0)
-		r = control_ask_strings(run->control, KIND_TAIL, 0, run->patterns.text, run->patterns.n);
 	if (r == 0)
 		r = record_view_take(&run->view, run->control);
 	if (r < 0) {
@@ -184,7 +176,7 @@ static int run_command(struct run *run)
 		ctl_error("cannot run %s: %s.", run->ctl->argv[0], strerror(errno));
 		return EXIT_RUN_CANNOT;
 	}
-	while (run->state != RUN_OVER)
+	while (run->pid > 0 || run->control)
 		run_turn(run);
 	r = WIFSIGNALED(run->status) ? 128 + WTERMSIG(run->status) : WEXITSTATUS(run->status);
 	summarise(run, r);
@@ -212,7 +204,6 @@ static int run_run(struct ctl *ctl)
 		r = r < 0 ? EXIT_RUN_FAILED : 128 + r;
 	control_free(run.control);
 	private_end(&run.daemon);
-	record_view_deinit(&run.view);
 	fclose(run.output.file);
 	fd_close(run.signals);
 	return r;

@@ -24,20 +24,11 @@ enum {
 /* The bytes of the character at `text` and the columns that it takes; 0 at the end. */
 static size_t next_character(const char *text, size_t *ret_columns)
 {
-	mbstate_t state = { 0 };
-	wchar_t character;
-	size_t length = mbrtowc(&character, text, MB_CUR_MAX, &state);
-	int columns;
+	wchar_t character = L'?';
+	int length = mbtowc(&character, text, MB_CUR_MAX);
 
-	*ret_columns = 1;
-	if (length == 0)
-		return 0;
-	if (length == (size_t)-1 || length == (size_t)-2)
-		return 1;
-	columns = wcwidth(character);
-	if (columns >= 0)
-		*ret_columns = (size_t)columns;
-	return length;
+	*ret_columns = (size_t)MAX(wcwidth(character), 0);
+	return length < 0 ? 1 : (size_t)length;
 }
 
 /* How many bytes from the beginning of `text` fit into `width` columns, and the columns that they take. */
@@ -61,32 +52,23 @@ size_t display_width(const char *text)
 
 void shorten(enum column_kind kind, const char *text, size_t width, char *ret, size_t size)
 {
-	static const char more[] = ", ...";
 	const char *comma = kind == COLUMN_LIST ? strstr(text, ", ") : NULL, *back = text;
-	size_t taken, left = display_width(text), shown = 0, fitting, front;
+	size_t taken, left = display_width(text), front = (width - 3) / 2;
 
 	if (kind < COLUMN_PATH || left <= width) {
-		snprintf(ret, size, "%s", text);
+		string_copy(ret, size, text);
 	} else if (kind == COLUMN_LONG) {
 		snprintf(ret, size, "%.*s...", (int)bytes_that_fit(text, width - 3, &taken), text);
-	} else if (!comma) {
-		/* In the middle: paths differ more often at their ends. */
-		front = (width - 3) / 2;
-		fitting = bytes_that_fit(text, front, &taken);
-		for (; left > width - 3 - front; left -= taken)
-			back += next_character(back, &taken);
-		snprintf(ret, size, "%.*s...%s", (int)fitting, text, back);
-	} else {
+	} else if (comma) {
 		_cleanup_(freep) char *first = must(strndup(text, (size_t)(comma - text)));
 
-		fitting = bytes_that_fit(text, width - strlen(more), &taken);
-		for (; comma && (size_t)(comma - text) <= fitting; comma = strstr(comma + 1, ", "))
-			shown = (size_t)(comma - text);
-		if (shown > 0)
-			snprintf(ret, size, "%.*s", (int)shown, text);
-		else
-			shorten(COLUMN_PATH, first, width - strlen(more), ret, size);
-		strncat(ret, more, size - strlen(ret) - 1);
+		shorten(COLUMN_PATH, first, width - strlen(", ..."), ret, size);
+		strncat(ret, ", ...", size - strlen(ret) - 1);
+	} else {
+		/* In the middle: paths differ more often at their ends. */
+		for (; left > width - 3 - front; left -= taken)
+			back += next_character(back, &taken);
+		snprintf(ret, size, "%.*s...%s", (int)bytes_that_fit(text, front, &taken), text, back);
 	}
 }
 
@@ -141,44 +123,39 @@ static size_t table_width(const struct table *table, const size_t *widths, size_
 	return sum - MIN(sum, (size_t)TABLE_GAP);
 }
 
-/* 0: the column is left out. */
 static void choose_widths(const struct table *table, const struct output *output, size_t *widths)
 {
+	const size_t room = output->terminal && !output->full ? output->width : SIZE_MAX, n = table->n_columns;
 	const struct column *columns = table->columns;
+	size_t chosen;
 
-	for (size_t i = 0; i < table->n_columns; i++)
-		widths[i] = display_width(columns[i].title);
+	for (size_t i = 0; i < n; i++)
+		widths[i] = table->hidden & 1U << i ? 0 : display_width(columns[i].title);
 	for (size_t i = 0; i < table->n_cells; i++)
-		widths[i % table->n_columns] = MAX(widths[i % table->n_columns], display_width(table->cells[i].text));
-	while (!output->full && table_width(table, widths, COLUMN_WANTED) > output->width) {
-		size_t last = 0;
-
-		for (size_t i = 1; i < table->n_columns; i++)
-			if (widths[i] > 0 && i != table->sorted_by && columns[i].rank > columns[last].rank)
-				last = i;
-		/* The first column is never left out. */
-		if (last == 0)
-			break;
-		widths[last] = 0;
-	}
-	for (size_t over = table_width(table, widths, SIZE_MAX); !output->full && over > output->width; over--) {
-		size_t widest = table->n_columns;
-
-		for (size_t i = 0; i < table->n_columns; i++)
+		if (widths[i % n] > 0)
+			widths[i % n] = MAX(widths[i % n], display_width(table->cells[i].text));
+	do {
+		chosen = 0;
+		for (size_t i = 1; i < n && table_width(table, widths, COLUMN_WANTED) > room; i++)
+			if (widths[i] > 0 && i != table->sorted_by && columns[i].rank > columns[chosen].rank)
+				chosen = i;
+		widths[chosen] = chosen > 0 ? 0 : widths[0];
+	} while (chosen > 0);
+	for (size_t over = table_width(table, widths, SIZE_MAX); over > room && chosen < n; over--) {
+		chosen = n;
+		for (size_t i = 0; i < n; i++)
 			if (columns[i].kind >= COLUMN_PATH && widths[i] > COLUMN_LEAST &&
-			    (widest == table->n_columns || widths[i] > widths[widest]))
-				widest = i;
-		if (widest == table->n_columns)
-			break;
-		widths[widest]--;
+			    (chosen == n || widths[i] > widths[chosen]))
+				chosen = i;
+		if (chosen < n)
+			widths[chosen]--;
 	}
 }
 
+/* A width of 0: the column is left out, which the first one never is. */
 static void print_row(const struct table *table, const struct output *output, const size_t *widths,
 		      const struct cell *cells)
 {
-	bool first = true;
-
 	for (size_t i = 0, pad = 0; i < table->n_columns; i++) {
 		size_t size = strlen(cells[i].text) + 4;
 		_cleanup_(freep) char *text = must(malloc(size));
@@ -186,14 +163,16 @@ static void print_row(const struct table *table, const struct output *output, co
 		if (widths[i] == 0)
 			continue;
 		shorten(table->columns[i].kind, cells[i].text, MAX(widths[i], (size_t)5), text, size);
-		fprintf(output->file, "%*s", (int)pad + (first ? 0 : TABLE_GAP), "");
+		if (!output->terminal)
+			fputs(i > 0 ? "\t" : "", output->file);
+		else
+			fprintf(output->file, "%*s", (int)pad + (i > 0 ? TABLE_GAP : 0), "");
 		pad = widths[i] - MIN(widths[i], display_width(text));
-		if (table->columns[i].kind == COLUMN_NUMBER) {
+		if (output->terminal && table->columns[i].kind == COLUMN_NUMBER) {
 			fprintf(output->file, "%*s", (int)pad, "");
 			pad = 0;
 		}
 		output_styled(output, cells[i].style, "%s", text);
-		first = false;
 	}
 	putc('\n', output->file);
 }
@@ -203,17 +182,12 @@ void table_print(const struct table *table, const struct output *output)
 	_cleanup_(freep) size_t *widths = must(calloc(table->n_columns, sizeof(*widths)));
 	_cleanup_(freep) struct cell *titles = must(calloc(table->n_columns, sizeof(*titles)));
 
-	for (size_t i = 0; !output->terminal && i < table->n_cells; i++) {
-		output_styled(output, table->cells[i].style, "%s", table->cells[i].text);
-		putc((i + 1) % table->n_columns == 0 ? '\n' : '\t', output->file);
-	}
-	if (!output->terminal)
-		return;
 	choose_widths(table, output, widths);
 	for (size_t i = 0; i < table->n_columns; i++)
 		titles[i] = (struct cell){ .text = (char *)table->columns[i].title,
 					   .style = i == table->sorted_by ? STYLE_GOOD : STYLE_BOLD };
-	print_row(table, output, widths, titles);
+	if (output->terminal)
+		print_row(table, output, widths, titles);
 	for (size_t i = 0; i < table->n_cells; i += table->n_columns)
 		print_row(table, output, widths, table->cells + i);
 }

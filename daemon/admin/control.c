@@ -23,12 +23,20 @@
 
 enum { HOLDERS_BYTES_MAX = 32768 }; /* half of the longest list of a row, so that any tenant's path fits behind it */
 
+static void put_numbers(struct packet *packet, const struct number *numbers, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (numbers[i].key && numbers[i].value != NUMBER_ABSENT)
+			row_put_u64(packet, numbers[i].key, numbers[i].value);
+}
+
 /* STATUS: one row. */
 
 static int status_next(struct listing *listing, struct packet *packet)
 {
 	struct daemon *daemon = daemon_of(listing->client);
 	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
+	struct number numbers[NUMBERS_OF_DAEMON];
 	char off[WIRE_SENTENCE_MAX + 8];
 
 	if (listing->n_rows > 0)
@@ -51,9 +59,8 @@ static int status_next(struct listing *listing, struct packet *packet)
 	row_put_string(packet, "policy_note", reload_note(daemon));
 	row_put_u64(packet, "page_bits", facts->page_bits);
 	row_put_u64(packet, "payload_max", facts->payload_max);
-	for (size_t i = 0; i < n_numbers; i++)
-		if (numbers[i].key && numbers[i].of_daemon)
-			row_put_u64(packet, numbers[i].key, numbers[i].of_daemon(daemon));
+	numbers_of_daemon(daemon, numbers);
+	put_numbers(packet, numbers, NUMBERS_OF_DAEMON);
 	row_put_u64(packet, "records", daemon->registry.kernel->totals.records);
 	row_put_u64(packet, "bad", daemon->registry.kernel->totals.bad);
 	return LISTING_ROW;
@@ -142,16 +149,16 @@ static void event_put_name(struct packet *packet, const char *description, size_
 static int events_next_traced(struct listing *listing, struct packet *packet)
 {
 	struct daemon *daemon = daemon_of(listing->client);
-	struct tracer_event event;
+	const struct trace_event *event = tracer_next(daemon->registry.kernel->tracer, listing->after);
 
-	if (!tracer_next(daemon->registry.kernel->tracer, listing->after, &event))
+	if (!event)
 		return LISTING_END;
-	listing->after = event.id;
-	event_put_name(packet, event.description, event.name_length);
-	row_put_bool(packet, "on", event.on);
-	row_put_u64(packet, "records", event.records);
-	row_put_u64(packet, "bad", event.bad);
-	event_put_holders(packet, event_by_name(&daemon->registry, event.description, event.name_length));
+	listing->after = event->id;
+	event_put_name(packet, event->description, event->name_length);
+	row_put_bool(packet, "on", event->on);
+	row_put_u64(packet, "records", event->records);
+	row_put_u64(packet, "bad", event->bad);
+	event_put_holders(packet, event_by_name(&daemon->registry, event->description, event->name_length));
 	return LISTING_ROW;
 }
 
@@ -201,6 +208,7 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 	struct daemon *daemon = daemon_of(listing->client);
 	struct tenant *tenant = tenant_after(&daemon->registry, (uint32_t)listing->after);
 	struct kernel_page_stats stats = { 0 };
+	struct number numbers[NUMBERS_OF_TENANT];
 
 	if (!tenant)
 		return LISTING_END;
@@ -208,12 +216,8 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 	rules_update(tenant);
 	row_put_string(packet, "tenant", tenant->path);
 	row_put_u64(packet, "cgroup_id", tenant->cgroup_id);
-	for (size_t i = 0; i < n_numbers; i++) {
-		uint64_t value = numbers[i].key && numbers[i].of_tenant ? numbers[i].of_tenant(tenant) : NUMBER_ABSENT;
-
-		if (value != NUMBER_ABSENT)
-			row_put_u64(packet, numbers[i].key, value);
-	}
+	numbers_of_tenant(tenant, numbers);
+	put_numbers(packet, numbers, NUMBERS_OF_TENANT);
 	if (daemon->registry.kernel->tracer) {
 		kernel_page_stats(daemon->registry.kernel, tenant->number, &stats);
 		row_put_u64(packet, "records", stats.records);

@@ -98,15 +98,14 @@ static void explain_put_resource(struct packet *packet, const char *held, const 
 		row_put_u64(packet, maximum, quota->maximum);
 }
 
-static void explain_put_level(struct packet *packet, const char *path, const struct quota *quota,
-			      const struct quota *files, const struct quota *leases)
+static void explain_put_level(struct packet *packet, const char *path, const struct quota quota[RESOURCES])
 {
 	size_t row = encode_row_begin(packet);
 
 	row_put_string(packet, "level", path);
 	explain_put_resource(packet, "held", "maximum", quota);
-	explain_put_resource(packet, "files", "files_max", files);
-	explain_put_resource(packet, "leases", "leases_max", leases);
+	explain_put_resource(packet, "files", "files_max", &quota[RESOURCE_FILES]);
+	explain_put_resource(packet, "leases", "leases_max", &quota[RESOURCE_LEASES]);
 	row_put_u64(packet, "paid", quota->paid);
 	row_put_bool(packet, "own_maximum", quota->has_own_maximum);
 	if (quota->parent)
@@ -121,9 +120,9 @@ static size_t explain_put_rooms(struct packet *packet, const struct tenant *tena
 	const struct rules *rules = &tenant->rules;
 	size_t n = 1 + rules->n_reserves;
 
-	explain_put_level(packet, tenant->path, &level->own, &level->own_files, &level->own_leases);
+	explain_put_level(packet, tenant->path, level->own);
 	for (; level; level = level->parent, n++)
-		explain_put_level(packet, level->path, &level->quota, &level->files, &level->leases);
+		explain_put_level(packet, level->path, level->quota);
 	for (size_t i = 0; i < rules->n_reserves; i++) {
 		size_t row = encode_row_begin(packet);
 
@@ -157,11 +156,8 @@ int handle_explain(struct client *client, const struct message *message)
 		control_refuse(client, message->serial, REFUSAL_BAD_PACKET, "a cgroup's path begins with a slash");
 		return 0;
 	}
-	if (tenant_of_cgroup(client->holder.registry, path, &question.tenant) < 0) {
-		control_refuse(client, message->serial, REFUSAL_TROUBLE,
-			       "the daemon is out of memory; try again later");
-		return 0;
-	}
+	if (tenant_of_cgroup(client->holder.registry, path, &question.tenant) < 0)
+		return -ENOMEM;
 	r = explain_decide(&question, &why);
 	packet = client_answer(client, KIND_ROWS, message->serial, 0);
 	mark = encode_list(packet, 0);

@@ -119,11 +119,8 @@ void *listing_new(struct client *client, uint32_t serial, const struct listing_k
 
 int listing_handle(struct client *client, const struct message *message, const struct listing_kind *kind)
 {
-	void *listing;
+	void *listing = listing_new(client, message->serial, kind);
 
-	if (decode_empty(message->body) != 0)
-		return REFUSAL_BAD_PACKET;
-	listing = listing_new(client, message->serial, kind);
 	if (listing)
 		listing_start(listing);
 	return 0;

@@ -33,94 +33,114 @@ static void metrics_put_label(struct text *text, const char *before, const char 
 	text_put(text, "\"", 1);
 }
 
+static void metrics_describe(struct text *text, const struct number *number)
+{
+	text_printf(text, "# HELP userevd_%s %s\n# TYPE userevd_%s %s\n", number->metric, number->help, number->metric,
+		    number->type == NUMBER_COUNTER ? "counter" : "gauge");
+}
+
 static void metrics_put_name(struct text *text, const struct number *number)
 {
 	text_printf(text, "userevd_%s%s", number->metric, number->type == NUMBER_COUNTER ? "_total" : "");
 }
 
-static bool metrics_next_of_daemon(struct metrics_walk *walk, const struct number *number, struct daemon *daemon,
-				   struct text *text)
+static void metrics_put_daemon(const struct daemon *daemon, struct text *text)
 {
+	static const struct number build = {
+		.metric = "build_info",
+		.help = "The daemon's version and backend, and whether data files are guarded.",
+	};
 	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
-	uint64_t value = number->of_daemon(daemon);
+	struct number numbers[NUMBERS_OF_DAEMON];
 
-	if (walk->position++ > 0 || value == NUMBER_ABSENT)
-		return false;
-	metrics_put_name(text, number);
-	if (number->has_labels) {
-		metrics_put_label(text, "{version", VERSION);
-		metrics_put_label(text, ",backend", backend_name(facts->backend));
-		metrics_put_label(text, ",guard",
-				  daemon->registry.guarded		     ? "on"
-				  : facts->backend == BACKEND_ENABLE_ADDRESS ? "off"
-									     : "none");
-		text_put(text, "}", 1);
+	metrics_describe(text, &build);
+	metrics_put_name(text, &build);
+	metrics_put_label(text, "{version", VERSION);
+	metrics_put_label(text, ",backend", backend_name(facts->backend));
+	metrics_put_label(text, ",guard",
+			  daemon->registry.guarded		     ? "on"
+			  : facts->backend == BACKEND_ENABLE_ADDRESS ? "off"
+								     : "none");
+	text_printf(text, "} 1\n");
+	numbers_of_daemon(daemon, numbers);
+	for (size_t i = 0; i < NUMBERS_OF_DAEMON; i++) {
+		if (!numbers[i].metric || numbers[i].value == NUMBER_ABSENT)
+			continue;
+		metrics_describe(text, &numbers[i]);
+		metrics_put_name(text, &numbers[i]);
+		text_printf(text, " %" PRIu64 "\n", numbers[i].value);
 	}
-	text_printf(text, " %" PRIu64 "\n", value);
-	return true;
 }
 
-/* The value of the tenant's next sample in this family. */
-static uint64_t metrics_value(struct metrics_walk *walk, const struct number *number, struct tenant *tenant)
+/* The tenant's next sample of this family. False: there is none. */
+static bool metrics_next_number(struct metrics_walk *walk, const struct tenant *tenant, struct number *ret)
 {
-	if (number->of_tenant) {
-		rules_update(tenant);
-		return number->of_tenant(tenant);
+	struct number numbers[NUMBERS_OF_TENANT];
+
+	if (walk->family < NUMBERS_OF_TENANT) {
+		numbers_of_tenant(tenant, numbers);
+		*ret = numbers[walk->family];
+		return walk->reason++ == 0 && ret->metric && ret->value != NUMBER_ABSENT;
 	}
 	while (walk->reason < REFUSAL_MAX_ && tenant->refusals[walk->reason] == 0)
 		walk->reason++;
-	return walk->reason < REFUSAL_MAX_ ? tenant->refusals[walk->reason++] : NUMBER_ABSENT;
+	if (walk->reason == REFUSAL_MAX_)
+		return false;
+	*ret = (struct number){
+		.metric = "refusals",
+		.type = NUMBER_COUNTER,
+		.help = "Refused requests of the tenant, by reason.",
+		.value = tenant->refusals[walk->reason++],
+	};
+	return true;
 }
 
-static bool metrics_next_of_tenants(struct metrics_walk *walk, const struct number *number, struct daemon *daemon,
-				    struct text *text)
+/* The next sample of this family. False: there is none. */
+static bool metrics_next_sample(struct metrics_walk *walk, struct registry *registry, struct text *text)
 {
 	/* The tenant of the last sample may have more refusals. */
-	struct tenant *tenant = number->has_labels ? tenant_by_number(&daemon->registry, walk->position) : NULL;
-	uint64_t value = tenant ? metrics_value(walk, number, tenant) : NUMBER_ABSENT;
+	struct tenant *tenant = tenant_by_number(registry, walk->tenant);
+	struct number number = { 0 };
 
-	while (value == NUMBER_ABSENT) {
-		tenant = tenant_after(&daemon->registry, walk->position);
+	while (!tenant || !metrics_next_number(walk, tenant, &number)) {
+		tenant = tenant_after(registry, walk->tenant);
 		if (!tenant || tenant->number > walk->youngest)
 			return false;
-		walk->position = tenant->number;
+		walk->tenant = tenant->number;
 		walk->reason = 0;
-		value = metrics_value(walk, number, tenant);
+		rules_update(tenant);
 	}
-	metrics_put_name(text, number);
+	if (!walk->described)
+		metrics_describe(text, &number);
+	walk->described = true;
+	metrics_put_name(text, &number);
 	metrics_put_label(text, "{tenant", tenant->path);
 	text_printf(text, ",cgroup_id=\"%" PRIu64 "\"", tenant->cgroup_id);
-	if (number->has_labels)
+	if (walk->family == NUMBERS_OF_TENANT)
 		metrics_put_label(text, ",reason", refusal_name(walk->reason - 1));
-	text_printf(text, "} %" PRIu64 "\n", value);
+	text_printf(text, "} %" PRIu64 "\n", number.value);
 	return true;
 }
 
 bool metrics_next(struct metrics_walk *walk, struct daemon *daemon, struct text *text)
 {
-	if (!walk->youngest) {
+	if (walk->part == METRICS_OF_DAEMON) {
+		walk->part = METRICS_OF_TENANTS;
 		walk->youngest = daemon->registry.last_tenant;
 		/* Fds that were read are not in flight. */
 		clients_do_deferred(&daemon->connections);
+		metrics_put_daemon(daemon, text);
+		return true;
 	}
-	while (walk->family < n_numbers) {
-		const struct number *number = &numbers[walk->family];
-
-		if (number->metric && !walk->described) {
-			text_printf(text, "# HELP userevd_%s %s\n# TYPE userevd_%s %s\n", number->metric, number->help,
-				    number->metric, number->type == NUMBER_COUNTER ? "counter" : "gauge");
-			walk->described = true;
+	while (walk->family <= NUMBERS_OF_TENANT) {
+		if (metrics_next_sample(walk, &daemon->registry, text))
 			return true;
-		}
-		if (number->metric &&
-		    (number->of_daemon ? metrics_next_of_daemon : metrics_next_of_tenants)(walk, number, daemon, text))
-			return true;
-		*walk = (struct metrics_walk){ .youngest = walk->youngest, .family = walk->family + 1 };
+		*walk = (struct metrics_walk){ walk->part, walk->youngest, walk->family + 1, false, 0, 0 };
 	}
-	if (walk->ended)
+	if (walk->part == METRICS_END)
 		return false;
 	text_printf(text, "# EOF\n");
-	walk->ended = true;
+	walk->part = METRICS_END;
 	return true;
 }
 

@@ -30,10 +30,9 @@
 struct outcome {
 	unsigned references;
 	struct problems problems;
-	struct policy *policy;	 /* until it is adopted; then the one before */
-	struct policy_copy copy; /* of the files, for the next daemon */
-	uint32_t capacity;	 /* for reserves and declared events; UINT32_MAX: there is no kernel yet */
-	int kept;		 /* a negative errno: the copy for the next daemon was not written */
+	struct policy *policy; /* until it is adopted; then the one before */
+	uint32_t capacity;     /* for reserves and declared events; UINT32_MAX: there is no kernel yet */
+	int kept;	       /* a negative errno: the copy for the next daemon was not written */
 	size_t files, sections;
 	bool adopted;
 	int r;
@@ -48,8 +47,6 @@ struct reload {
 	bool again;		 /* another reload was requested meanwhile */
 	unsigned n_done;	 /* reloads */
 	ev_async w_done;
-	struct outcome
-		*first; /* of the files read at the start, until the daemon has become the user that writes the copy */
 	char note[WIRE_SENTENCE_MAX + 1];
 };
 
@@ -78,7 +75,6 @@ static struct outcome *outcome_unref(struct outcome *outcome)
 		return NULL;
 	problems_deinit(&outcome->problems);
 	policy_unref(outcome->policy);
-	policy_copy_deinit(&outcome->copy);
 	free(outcome);
 	return NULL;
 }
@@ -87,8 +83,7 @@ static void outcome_fill(const struct daemon *daemon, struct outcome *outcome)
 {
 	if (outcome->r != 0)
 		return;
-	outcome->r =
-		policy_load_copying(daemon->options.policy, NULL, &outcome->problems, &outcome->copy, &outcome->policy);
+	outcome->r = policy_load(daemon->options.policy, NULL, &outcome->problems, &outcome->policy);
 	if (outcome->r != 0)
 		return;
 	outcome->files = outcome->policy->n_files;
@@ -163,7 +158,6 @@ static int reload_use_last(struct daemon *daemon)
 	r = rules_adopt(&daemon->registry, &policy);
 	if (r != 0)
 		return r;
-	reload->first = outcome_unref(reload->first);
 	strftime(since, sizeof(since), "%F %T", localtime_r(&time, &tm));
 	snprintf(reload->note, sizeof(reload->note),
 		 "the policy files have errors: an older policy is in force, the last good one, loaded first on %s; "
@@ -198,26 +192,25 @@ int reload_check_capacity(struct daemon *daemon)
 int reload_first(struct daemon *daemon)
 {
 	struct outcome *outcome = outcome_new(UINT32_MAX);
+	int r;
 
-	daemon->reload->first = outcome;
 	if (daemon->options.state_directory)
 		last_policy_make_directory(daemon->options.state_directory, unprivileged_user(daemon->options.user));
 	outcome_fill(daemon, outcome);
 	outcome_adopt(daemon, outcome);
-	if (outcome->r == POLICY_E_WRONG)
+	r = outcome->r;
+	outcome_unref(outcome);
+	if (r == POLICY_E_WRONG)
 		return log_wrong(reload_use_last(daemon));
-	if (outcome->r < 0)
-		log_error("the policy can't be read: %s", strerror(-outcome->r));
-	return outcome->r;
+	if (r < 0)
+		log_error("the policy can't be read: %s", strerror(-r));
+	return r;
 }
 
 void reload_keep_first(struct daemon *daemon)
 {
-	struct outcome *first = daemon->reload->first;
-
-	if (first && daemon->options.state_directory)
-		log_kept(daemon, last_policy_keep(daemon->options.state_directory, &first->copy));
-	daemon->reload->first = outcome_unref(first);
+	if (daemon->options.state_directory)
+		log_kept(daemon, last_policy_keep(daemon->options.state_directory, &daemon->registry.policy->copy));
 }
 
 const char *reload_note(const struct daemon *daemon)
@@ -233,8 +226,7 @@ static void *reload_thread(void *data)
 
 	outcome_fill(reload->daemon, outcome);
 	if (directory && outcome->r == 0)
-		outcome->kept = last_policy_keep(directory, &outcome->copy);
-	policy_copy_deinit(&outcome->copy);
+		outcome->kept = last_policy_keep(directory, &outcome->policy->copy);
 	atomic_store(&reload->is_filled, true);
 	ev_async_send(reload->daemon->loop, &reload->w_done);
 	return NULL;
@@ -381,7 +373,6 @@ void reload_deinit(struct daemon *daemon)
 	if (!reload)
 		return;
 	join_thread(reload);
-	outcome_unref(reload->first);
 	ev_async_stop(daemon->loop, &reload->w_done);
 	outcome_unref(reload->outcome);
 	free(reload);
@@ -391,11 +382,8 @@ void reload_deinit(struct daemon *daemon)
 int handle_reload(struct client *client, const struct message *message)
 {
 	struct reload *reload = daemon_of(client)->reload;
-	struct reload_listing *listing;
+	struct reload_listing *listing = listing_new(client, message->serial, &reload_kind);
 
-	if (decode_empty(message->body) != 0)
-		return REFUSAL_BAD_PACKET;
-	listing = listing_new(client, message->serial, &reload_kind);
 	if (!listing)
 		return 0;
 	listing->number = reload->n_done + (reload->outcome ? 2 : 1);

@@ -12,7 +12,7 @@ struct reload;
 int reload_check_capacity(struct daemon *);
 /* At the start: reads the files, or the copy of the last good ones. 0; or POLICY_E_WRONG or a negative errno, after lines in the log. */
 int reload_first(struct daemon *);
-/* Once the daemon has become its user: keeps a copy of the files that reload_first() has read. */
+/* Once the daemon has become its user: keeps a copy of the files of the policy in force. */
 void reload_keep_first(struct daemon *);
 /* That an older policy is in force, since the files have errors; "": the files are in force. */
 const char *reload_note(const struct daemon *);

@@ -10,18 +10,30 @@
 #include "kernel/kernel.h"
 #include "protocol/row.h"
 
-/* The patterns of TRACE and TAIL, whose items have no flags. 0 or REFUSAL_BAD_PACKET. */
-static int decode_patterns(struct cursor body, uint16_t known_flags, struct strings *ret)
-{
-	struct string_item item;
-	struct strings walk;
+struct patterns {
+	uint16_t flags;
+	size_t n;
+	const char *at[WIRE_BATCH_MAX]; /* valid until the next request */
+};
 
-	if (decode_strings(body, ret) != 0 || ret->flags & ~known_flags)
+/* Of TRACE and TAIL, whose items have no flags. 0 or REFUSAL_BAD_PACKET. */
+static int decode_patterns(struct cursor body, uint16_t known_flags, struct patterns *ret)
+{
+	static char copies[WIRE_PACKET_MAX];
+	char *to = copies;
+	struct string_item item;
+	struct strings strings;
+
+	if (decode_strings(body, &strings) != 0 || strings.flags & ~known_flags)
 		return REFUSAL_BAD_PACKET;
-	walk = *ret;
-	while (strings_next(&walk, &item))
+	*ret = (struct patterns){ .flags = strings.flags };
+	while (strings_next(&strings, &item)) {
 		if (item.flags != 0)
 			return REFUSAL_BAD_PACKET;
+		ret->at[ret->n++] = to;
+		to = mempcpy(to, item.text, item.length);
+		*to++ = '\0';
+	}
 	return 0;
 }
 
@@ -29,22 +41,17 @@ static int decode_patterns(struct cursor body, uint16_t known_flags, struct stri
 int handle_trace(struct client *client, const struct message *message)
 {
 	struct packet *packet;
-	struct string_item item;
-	struct strings strings;
+	struct patterns patterns;
 	uint64_t matched = 0;
 	size_t list, row;
 
-	if (decode_patterns(message->body, TRACE_ON, &strings) != 0)
+	if (decode_patterns(message->body, TRACE_ON, &patterns) != 0)
 		return REFUSAL_BAD_PACKET;
 	if (!control_has_tracer(client, message->serial))
 		return 0;
-	while (strings_next(&strings, &item)) {
-		_cleanup_(freep) char *pattern = strndup(item.text, item.length);
-
-		if (pattern)
-			matched += tracer_switch(client->holder.registry->kernel->tracer, pattern,
-						 strings.flags & TRACE_ON);
-	}
+	for (size_t i = 0; i < patterns.n; i++)
+		matched += tracer_switch(client->holder.registry->kernel->tracer, patterns.at[i],
+					 patterns.flags & TRACE_ON);
 	if (matched == 0) {
 		control_refuse(client, message->serial, REFUSAL_NO_SUCH_EVENT, "no event matches");
 		return 0;
@@ -116,27 +123,6 @@ static void tail_deinit(struct listing *listing)
 	tracer_session_free(tail->session);
 }
 
-/* A session of the patterns. 0 or -ENOMEM. */
-static int tail_open_session(struct tracer *tracer, struct strings strings, struct tracer_session **ret)
-{
-	char *patterns[WIRE_BATCH_MAX];
-	struct string_item item;
-	size_t n = 0;
-	int r = 0;
-
-	if (strings.count == 0)
-		return 0;
-	while (r == 0 && strings_next(&strings, &item)) {
-		patterns[n] = strndup(item.text, item.length);
-		r = patterns[n++] ? 0 : -ENOMEM;
-	}
-	if (r == 0)
-		r = tracer_session_new(tracer, (const char *const *)patterns, n, ret);
-	while (n > 0)
-		free(patterns[--n]);
-	return r;
-}
-
 int handle_tail(struct client *client, const struct message *message)
 {
 	static const struct listing_kind kind = {
@@ -147,22 +133,18 @@ int handle_tail(struct client *client, const struct message *message)
 	};
 	struct tracer *tracer = client->holder.registry->kernel->tracer;
 	struct tail_listing *tail;
-	struct strings strings;
+	struct patterns patterns;
 
-	if (decode_patterns(message->body, TAIL_PAST | TAIL_NO_FOLLOW, &strings) != 0)
+	if (decode_patterns(message->body, TAIL_PAST | TAIL_NO_FOLLOW, &patterns) != 0)
 		return REFUSAL_BAD_PACKET;
 	tail = control_has_tracer(client, message->serial) ? listing_new(client, message->serial, &kind) : NULL;
 	if (!tail)
 		return 0;
-	if (tail_open_session(tracer, strings, &tail->session) < 0) {
-		listing_free(client);
-		control_refuse(client, message->serial, REFUSAL_TROUBLE,
-			       "the daemon is out of memory; try again later");
-		return 0;
-	}
+	if (patterns.n > 0 && tracer_session_new(tracer, patterns.at, patterns.n, &tail->session) < 0)
+		return -ENOMEM;
 	tail->end = ring_next(tracer_ring(tracer));
-	tail->reader.position = strings.flags & TAIL_PAST ? ring_oldest(tracer_ring(tracer)) : tail->end;
-	tail->follow = !(strings.flags & TAIL_NO_FOLLOW);
+	tail->reader.position = patterns.flags & TAIL_PAST ? ring_oldest(tracer_ring(tracer)) : tail->end;
+	tail->follow = !(patterns.flags & TAIL_NO_FOLLOW);
 	listing_start(tail);
 	return 0;
 }
@@ -171,8 +153,6 @@ int handle_sync(struct client *client, const struct message *message)
 {
 	struct daemon *daemon = daemon_of(client);
 
-	if (decode_empty(message->body) != 0)
-		return REFUSAL_BAD_PACKET;
 	if (daemon->registry.kernel->tracer)
 		tracer_drain(daemon->registry.kernel->tracer);
 	listing_sync(client, message->serial);

@@ -216,8 +216,7 @@ int client_new(struct connections *connections, int fd, enum client_socket socke
 	string_copy(client->holder.comm, sizeof(client->holder.comm), peer->comm);
 	if (tenant) {
 		client->holder.number = ++connections->registry->last_number;
-		/* It may have sent its request already. */
-		if (tenant->turn != TURN_DELAYED)
+		if (peer->has_asked && tenant->turn != TURN_DELAYED)
 			scheduler_add(client);
 	}
 	deadline_set(client);

@@ -103,7 +103,7 @@ static bool listener_has_room(struct listener *listener, int fd, struct tenant *
 }
 
 /* 0: the connection is a client's now, or was refused. A negative errno: out of memory, or of fds. */
-static int listener_welcome(struct listener *listener, int fd)
+static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 {
 	static const char *const unknown[] = {
 		[PEER_E_HIDDEN] = "the daemon can't see your process: it is outside of the daemon's pid namespace, or "
@@ -138,6 +138,7 @@ static int listener_welcome(struct listener *listener, int fd)
 		tenant_release(tenant);
 		return 0;
 	}
+	peer.has_asked = has_asked;
 	if (r == 0)
 		r = client_new(connections, fd, listener->socket, &peer, tenant);
 	if (r < 0 && tenant)
@@ -147,7 +148,7 @@ static int listener_welcome(struct listener *listener, int fd)
 
 static void accept_one(struct listener *listener)
 {
-	struct pollfd hung_up = { 0 };
+	struct pollfd state = { .events = POLLIN };
 	int fd, r;
 
 	if (listener->socket == SOCKET_CLIENTS && !fd_budget_has_room(listener->connections->registry)) {
@@ -159,12 +160,12 @@ static void accept_one(struct listener *listener)
 	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return;
 	/* Before anything that costs more: a process that connects and closes in a loop must not keep others waiting. */
-	hung_up.fd = fd;
-	if (fd >= 0 && poll(&hung_up, 1, 0) > 0 && hung_up.revents & POLLHUP) {
+	state.fd = fd;
+	if (fd >= 0 && poll(&state, 1, 0) > 0 && state.revents & POLLHUP) {
 		disposal_close(fd);
 		return;
 	}
-	r = fd < 0 ? -errno : listener_welcome(listener, fd);
+	r = fd < 0 ? -errno : listener_welcome(listener, fd, state.revents & POLLIN);
 	if (r == 0)
 		return;
 	/* Out of fds or memory, or accept4() has failed: the connection is kept, or stays in the backlog, and is tried again. */

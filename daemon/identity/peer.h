@@ -13,6 +13,7 @@ struct peer {
 	bool may_be_root; /* its user namespace contains uid 0 of the host, so it or its children may become root; or that was not asked for */
 	struct cgroup *cgroup; /* NULL: an admin's */
 	char comm[16];	       /* "": not read yet */
+	bool has_asked;	       /* its first request was there when its connection was accepted */
 };
 
 enum {

@@ -297,22 +297,16 @@ void ledger_strike(struct ledger *ledger, uint32_t *place)
 
 /* --- reading: nothing in the file is trusted --- */
 
-static int entry_compare(const struct ledger_entry *one, const struct ledger_entry *other)
-{
-	if (one->kind != other->kind)
-		return one->kind < other->kind ? -1 : 1;
-	if (one->a != other->a)
-		return one->a < other->a ? -1 : 1;
-	if (one->b != other->b)
-		return one->b < other->b ? -1 : 1;
-	return 0;
-}
-
 static int item_compare(const void *left, const void *right)
 {
-	const struct ledger_item *one = left, *other = right;
+	const struct ledger_entry *one = ((const struct ledger_item *)left)->entry;
+	const struct ledger_entry *other = ((const struct ledger_item *)right)->entry;
+	const uint64_t keys[][2] = { { one->kind, other->kind }, { one->a, other->a }, { one->b, other->b } };
 
-	return entry_compare(one->entry, other->entry);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i][0] != keys[i][1])
+			return keys[i][0] < keys[i][1] ? -1 : 1;
+	return 0;
 }
 
 /* The entries in the order of the file: their number, or -EBADMSG. */

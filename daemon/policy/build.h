@@ -1,19 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Building a policy from text: for load.c and tests. Everything else includes policy.h. */
+/*
+ * Building a policy from text: for this folder and tests. Everything else includes policy.h.
+ *
+ * All memory of a policy is freed with it, so nothing is freed on the way. Once memory is short the policy is marked as failed, and is
+ * not used, whatever it has by then.
+ */
 
 #include "daemon/policy/policy.h"
 
 struct policy *policy_new(void);
-/* load.c. Changes the text of the file. 0 or -ENOMEM; errors in it become problems. */
-int policy_load_text(struct policy *, const char *name, char *text, struct problems *);
-/* A copy of the file's name that lives as long as the policy; NULL: no memory. */
-const char *policy_add_file(struct policy *, const char *path);
-/* The section of this name: "Daemon", "Event NAME" or a pattern. 0, POLICY_E_WRONG with a problem, or -ENOMEM. */
-int policy_section(struct policy *, const char *name, struct place, struct problems *, struct section **ret);
-/* "Key=value" in this section. 0 or -ENOMEM; errors become problems. */
-int policy_assign(struct policy *, struct section *, const char *name, const char *text, struct place,
-		  struct problems *);
+/* Zeros. NULL: no memory. */
+void *policy_allocate(struct policy *, size_t size);
+/* array_grow() with the policy's memory. */
+void *policy_grow(struct policy *, void *array, size_t n, size_t element_size);
+
+struct policy_reader {
+	char *at; /* NULL: at the end */
+	unsigned lines;
+	unsigned number; /* of the line that was read last: where it begins */
+};
+/* file.c. A line without blanks around it, with its continuations; comments and empty lines are left out. NULL: the end. */
+char *policy_read_line(struct policy_reader *);
+/* Cuts blanks off at both ends. */
+char *policy_strip(char *text);
+
+/* load.c. The policy refers to the file's name and to its text, which is changed. Errors become problems, here and below. */
+void policy_load_text(struct policy *, const char *name, char *text, struct problems *);
+/* The section of this name: "Daemon", "Event NAME" or a pattern. NULL: it is wrong. */
+struct section *policy_section(struct policy *, char *name, struct place, struct problems *);
+/* "Key=value" in this section. */
+void policy_assign(struct policy *, struct section *, const char *name, char *text, struct place, struct problems *);
+/* Puts the text of a line into the value, which has zeros, or an earlier line's value; lists grow. False: `why` says the right values. */
+bool policy_value_set(struct policy *, enum policy_key, char *text, const struct policy_origin *, struct policy_value *,
+		      struct text *why);
 /* Checks across sections, once all files have been read. */
 void policy_check_sections(const struct policy *, struct problems *);

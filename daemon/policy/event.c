@@ -5,7 +5,6 @@
  * lists denies. Where matching a name fails with an error, the event is refused.
  */
 
-#include "daemon/policy/glob.h"
 #include "daemon/policy/policy.h"
 #include "protocol/event/description.h"
 #include "protocol/protocol.h"
@@ -23,7 +22,7 @@ void policy_origin_text(const struct policy_origin *origin, struct text *text)
 
 void policy_limit_text(enum policy_key key, const struct policy_value *value, struct text *text)
 {
-	text_printf(text, "%s=", policy_key_name(key));
+	text_printf(text, "%s=", policy_keys[key].name);
 	policy_value_text(key, value, text);
 	if (!value->origin.file)
 		return;
@@ -113,7 +112,7 @@ static int verdict_allow_flags(const struct policy_rules *rules, unsigned flags,
 		if (!(flags & allowing[i].flag) || value->number)
 			continue;
 		*ret = (struct policy_verdict){ allowing[i].key, value, NULL };
-		text_printf(why, "%s=no; register it without that flag (", policy_key_name(allowing[i].key));
+		text_printf(why, "%s=no; register it without that flag (", policy_keys[allowing[i].key].name);
 		policy_origin_text(&value->origin, why);
 		text_printf(why, ")");
 		return REFUSAL_NOT_PERMITTED;

@@ -1,109 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/policy/file.h"
+/* The syntax of a policy file, which is that of systemd: sections, assignments, comments, and continuation after a backslash. */
 
-#define BLANKS " \t\r"
+#include "daemon/policy/build.h"
 
-struct policy_reader policy_reader_make(char *text)
+char *policy_strip(char *text)
 {
-	static const char mark[] = "\xef\xbb\xbf";
-
-	return (struct policy_reader){ .at = strncmp(text, mark, strlen(mark)) == 0 ? text + strlen(mark) : text };
-}
-
-/* The next line, cut out of the text; NULL at the end. */
-static char *reader_next_line(struct policy_reader *reader)
-{
-	reader->number++;
-	return strsep(&reader->at, "\n");
-}
-
-static char *strip(char *text)
-{
+	static const char blanks[] = " \t\r";
 	size_t length;
 
-	text += strspn(text, BLANKS);
+	text += strspn(text, blanks);
 	length = strlen(text);
-	while (length > 0 && strchr(BLANKS, text[length - 1]))
+	while (length > 0 && strchr(blanks, text[length - 1]))
 		length--;
 	text[length] = '\0';
 	return text;
 }
 
-static bool is_comment(const char *line)
-{
-	line += strspn(line, BLANKS);
-	return *line == '#' || *line == ';';
-}
-
 /* Whether the line ends with an odd number of backslashes: each pair of them is two bytes of the line. */
-static bool line_continues(const char *line, size_t *ret_length)
+static bool line_continues(const char *line, size_t length)
 {
-	size_t length = strlen(line), backslashes = 0;
+	size_t backslashes = 0;
 
-	/* Lines of a file from Windows end with \r. */
-	while (length > 0 && line[length - 1] == '\r')
-		length--;
 	while (backslashes < length && line[length - 1 - backslashes] == '\\')
 		backslashes++;
-	*ret_length = length;
 	return backslashes % 2 == 1;
 }
 
-/* A line and its continuations, without the comments between them. The text only gets shorter. */
-static char *reader_next_whole_line(struct policy_reader *reader, unsigned *ret_number)
+/* Continuations are moved up to the line that they continue: the text only gets shorter. */
+char *policy_read_line(struct policy_reader *reader)
 {
-	char *whole = reader_next_line(reader), *tail = whole, *more;
-	size_t length;
+	char *whole = NULL, *end = NULL, *line;
 
-	*ret_number = reader->number;
-	if (!whole || is_comment(whole))
-		return whole;
-	while (line_continues(tail, &length)) {
-		tail[length - 1] = ' ';
-		tail += length;
-		*tail = '\0';
-		do
-			more = reader_next_line(reader);
-		while (more && is_comment(more));
-		if (!more)
+	while ((line = strsep(&reader->at, "\n"))) {
+		const char *first = line + strspn(line, " \t\r");
+		size_t length = strlen(line);
+
+		reader->lines++;
+		if (*first == '#' || *first == ';' || (!*first && !whole))
+			continue;
+		if (!whole) {
+			whole = end = line;
+			reader->number = reader->lines;
+		}
+		memmove(end, line, length + 1);
+		/* Lines of a file from Windows end with \r. */
+		while (length > 0 && end[length - 1] == '\r')
+			length--;
+		if (!line_continues(end, length))
 			break;
-		memmove(tail, more, strlen(more) + 1);
+		end += length;
+		end[-1] = ' ';
+		*end = '\0';
 	}
-	return whole;
-}
-
-bool policy_reader_next(struct policy_reader *reader, struct policy_line *ret)
-{
-	char *line, *sign;
-	unsigned number;
-	size_t length;
-
-	do {
-		line = reader_next_whole_line(reader, &number);
-		if (!line)
-			return false;
-		line = strip(line);
-	} while (*line == '\0' || is_comment(line));
-
-	*ret = (struct policy_line){ .kind = LINE_WRONG, .number = number, .name = line };
-	length = strlen(line);
-	sign = strchr(line, '=');
-	if (*line == '[' && length > 1 && line[length - 1] == ']') {
-		line[length - 1] = '\0';
-		ret->kind = LINE_SECTION;
-		ret->name = strip(line + 1);
-	} else if (*line == '[') {
-		ret->wrong = "a section's name ends with ']', and nothing stands behind it";
-	} else if (!sign) {
-		ret->wrong = "write [Section], Key=value, or # and a comment";
-	} else if (sign == line) {
-		ret->wrong = "the key is missing in front of '='";
-	} else {
-		*sign = '\0';
-		ret->kind = LINE_ASSIGNMENT;
-		ret->name = strip(line);
-		ret->value = strip(sign + 1);
-	}
-	return true;
+	return whole ? policy_strip(whole) : NULL;
 }

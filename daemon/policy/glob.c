@@ -19,39 +19,26 @@ size_t glob_piece(const char *at)
 	return end ? (size_t)(end + 1 - at) : 0;
 }
 
-/* Checks a set with its brackets. NULL, or a sentence that says the fault. */
-static const char *glob_check_set(const char *set, size_t length)
-{
-	size_t first = (size_t)1 + (set[1] == '!' || set[1] == '^');
-
-	if (length == 0 || memchr(set, '/', length))
-		return "a '[' has no ']' in the same name; write \\[ for the character itself";
-	for (size_t i = first; i + 1 < length; i++)
-		if (set[i] == '[' && strchr(":.=", set[i + 1]))
-			return "there are no classes such as [[:alpha:]]; write [a-zA-Z]";
-	for (size_t i = first; i + 3 < length; i++) {
-		if (set[i + 1] != '-')
-			continue;
-		if ((unsigned char)set[i] > (unsigned char)set[i + 2])
-			return "a range in [] ends before it begins";
-		i += 2;
-	}
-	return NULL;
-}
-
-int glob_check(const char *glob, struct text *why)
+const char *glob_check(const char *glob)
 {
 	for (size_t length; *glob; glob += length) {
-		const char *wrong;
-
 		length = glob_piece(glob);
-		wrong = *glob == '[' ? glob_check_set(glob, length) : NULL;
-		if (wrong) {
-			text_printf(why, "%s", wrong);
-			return GLOB_E_WRONG;
+		if (*glob != '[')
+			continue;
+		if (length == 0 || memchr(glob, '/', length))
+			return "a '[' has no ']' in the same name; write \\[ for the character itself";
+		for (size_t i = 1; i + 1 < length; i++)
+			if (glob[i] == '[' && strchr(":.=", glob[i + 1]))
+				return "there are no classes such as [[:alpha:]]; write [a-zA-Z]";
+		for (size_t i = glob[1] == '!' || glob[1] == '^' ? 2 : 1; i + 3 < length; i++) {
+			if (glob[i + 1] != '-')
+				continue;
+			if ((unsigned char)glob[i] > (unsigned char)glob[i + 2])
+				return "a range in [] ends before it begins";
+			i += 2;
 		}
 	}
-	return 0;
+	return NULL;
 }
 
 int glob_match(const char *glob, const char *name)

@@ -6,15 +6,14 @@
  * any other byte a backslash is a backslash, since systemd writes "\x2d" into the names of cgroups.
  */
 
-#include "protocol/base/text.h"
+#include "protocol/base/base.h"
 
-enum { GLOB_E_WRONG = 1 };
 enum { GLOB_BYTES_MAX = 255 }; /* of a glob of OwnNames=: the longest name has fewer */
 
 /* The length of the piece at `at`: a set with its brackets, an escaped byte with its backslash, or one byte. 0: a set without an end. */
 size_t glob_piece(const char *at);
-/* 0, or GLOB_E_WRONG with a sentence. */
-int glob_check(const char *glob, struct text *why);
+/* NULL, or a sentence that says the fault. */
+const char *glob_check(const char *glob);
 /* 1: the name matches; 0: it does not; negative: fnmatch(3) has failed, and the caller has to refuse its request. */
 int glob_match(const char *glob, const char *name);
 /* Whether some event name matches both globs, which are of at most GLOB_BYTES_MAX bytes and without backslashes. */
@@ -22,19 +21,17 @@ bool globs_overlap(const char *a, const char *b);
 
 /* A pattern of cgroups: globs between slashes; ** stands for any number of components, also for none. */
 struct pattern {
-	char *text;
-	char *globs; /* of all components */
+	const char *text;
+	const char *globs; /* of all components, for fnmatch(3); each ends with a NUL, and the last one is empty */
 	size_t n;
-	struct pattern_component *components;
-	bool literal;		   /* matches the path that is its text, and no other */
+	size_t prefix; /* bytes of the text up to the first component with a wildcard or a \*; all: it matches its text alone */
 	bool any_depth;		   /* has a ** */
 	size_t literal_components; /* without wildcards */
 	size_t literal_bytes;
 };
 
-/* 0, GLOB_E_WRONG with a sentence, or -ENOMEM. */
-int pattern_parse(const char *text, struct pattern *ret, struct text *why);
-void pattern_deinit(struct pattern *);
+/* NULL, or a sentence that says the fault. The pattern refers to the text and to `room`, which has twice the bytes of the text and two. */
+const char *pattern_parse(const char *text, char *room, struct pattern *ret);
 /* `path` begins with a slash, and has as many components as path_depth() returns. */
 bool pattern_matches(const struct pattern *, const char *path, size_t depth);
 size_t path_depth(const char *path);

@@ -2,15 +2,13 @@
 
 /* One row for each key: its sections, its values and its default. userevd.conf(5) explains them. */
 
-#include "daemon/policy/keys.h"
+#include "daemon/policy/build.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
 
 #include "daemon/limits.h"
-#include "daemon/policy/glob.h"
-#include "protocol/base/array.h"
 #include "protocol/base/number.h"
 #include "protocol/base/suggest.h"
 #include "protocol/event/description.h"
@@ -26,14 +24,12 @@ enum {
 	KEEP_MAX = 86400,     /* seconds: an event that is wanted for ever is declared */
 };
 
-struct key;
-
 /* The form of a key's values. */
 struct key_type {
-	/* Fills the value, which has the key's default and its origin. 0; POLICY_E_WRONG with a sentence that says the right values; or -ENOMEM. */
-	int (*parse)(const struct key *, const char *text, struct policy_value *, struct text *why);
-	/* Of a list: it fills the value that there is so far, as it grows. Checks a new entry, and returns as `parse` does. */
-	int (*check)(const struct key *, struct policy_glob *, struct text *why);
+	/* Fills the value, which has the key's default and its origin. False: the text is wrong, and `why` has the right values. */
+	bool (*parse)(const struct policy_key_row *, const char *text, struct policy_value *, struct text *why);
+	/* Of a list: checks a new entry. */
+	bool (*check)(struct policy *, const struct policy_key_row *, struct policy_glob *, struct text *why);
 	bool is_number;
 	bool has_infinity;
 	bool has_burst; /* N/BURST */
@@ -43,28 +39,19 @@ struct key_type {
 	const char *right; /* a sentence about them */
 };
 
-struct key {
-	const char *name;
-	enum policy_reach reach;
-	const struct key_type *type;
-	uint32_t most;
-	struct policy_value value; /* the default */
-	const char *empty;	   /* how the default is shown; NULL: "-" */
-	enum policy_key of_daemon; /* of a limit: the key of [Daemon] that tenants without one go by */
-};
-
-static int type_parse_word(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+static bool type_parse_word(const struct policy_key_row *key, const char *text, struct policy_value *value,
+			    struct text *why)
 {
 	const struct key_type *type = key->type;
 
 	for (uint32_t i = 0; type->words[i]; i++) {
 		if (strcasecmp(text, type->words[i]) == 0) {
 			value->number = i % type->n_words;
-			return 0;
+			return true;
 		}
 	}
 	text_printf(why, "%s", type->right);
-	return POLICY_E_WRONG;
+	return false;
 }
 
 /* NULL, or the fault. */
@@ -81,7 +68,8 @@ static const char *key_read_number(const char *text, size_t length, uint32_t lea
 				       : NULL;
 }
 
-static int type_parse_number(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+static bool type_parse_number(const struct policy_key_row *key, const char *text, struct policy_value *value,
+			      struct text *why)
 {
 	bool has_burst = key->type->has_burst;
 	size_t length = has_burst ? strcspn(text, "/") : strlen(text);
@@ -89,21 +77,22 @@ static int type_parse_number(const struct key *key, const char *text, struct pol
 
 	if (key->type->has_infinity && streq(text, "infinity")) {
 		value->number = value->burst = POLICY_INFINITY;
-		return 0;
+		return true;
 	}
 	wrong = key_read_number(text, length, has_burst, key->most, &value->number);
 	value->burst = value->number;
 	if (!wrong && text[length] == '/')
 		wrong = key_read_number(text + length + 1, strlen(text + length + 1), 1, key->most, &value->burst);
 	if (!wrong)
-		return 0;
+		return true;
 	text_printf(why, "%s; give %s to %" PRIu32 "%s", wrong, has_burst ? "N or N/BURST, both 1" : "0", key->most,
 		    key->type->has_infinity ? ", or infinity" : "");
-	return POLICY_E_WRONG;
+	return false;
 }
 
 /* Seconds, or a number with a unit. */
-static int type_parse_time(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+static bool type_parse_time(const struct policy_key_row *key, const char *text, struct policy_value *value,
+			    struct text *why)
 {
 	static const struct {
 		const char *name;
@@ -117,111 +106,99 @@ static int type_parse_time(const struct key *key, const char *text, struct polic
 		    key_read_number(text, digits, 0, key->most / units[i].seconds, &value->number))
 			continue;
 		value->number *= units[i].seconds;
-		return 0;
+		return true;
 	}
 	text_printf(why, "give seconds, or a number with s, min, h or d behind it, up to a day");
-	return POLICY_E_WRONG;
+	return false;
 }
 
-static int set_text(const char *text, struct policy_value *value)
+static bool type_parse_prefix(const struct policy_key_row *key, const char *text, struct policy_value *value,
+			      struct text *why)
 {
-	value->text = strdup(text);
-	return value->text ? 0 : -ENOMEM;
-}
-
-static int type_parse_prefix(const struct key *key, const char *text, struct policy_value *value, struct text *why)
-{
+	value->text = text;
 	if (strlen(text) <= key->most && description_is_name(text, strlen(text)))
-		return set_text(text, value);
+		return true;
 	text_printf(why, "no name begins so; give at most %" PRIu32 " letters, digits and _, and no digit first",
 		    key->most);
-	return POLICY_E_WRONG;
+	return false;
 }
 
-static int type_parse_path(const struct key *key, const char *text, struct policy_value *value, struct text *why)
+static bool type_parse_path(const struct policy_key_row *key, const char *text, struct policy_value *value,
+			    struct text *why)
 {
+	value->text = text;
 	if (text[0] == '/' && strlen(text) <= key->most)
-		return set_text(text, value);
+		return true;
 	text_printf(why, "give a path that begins with '/' and has at most %" PRIu32 " bytes", key->most);
-	return POLICY_E_WRONG;
+	return false;
 }
 
 /* The event's name is that of its section. */
-static int type_parse_fields(const struct key *key _unused_, const char *text, struct policy_value *value,
-			     struct text *why)
+static bool type_parse_fields(const struct policy_key_row *key _unused_, const char *text, struct policy_value *value,
+			      struct text *why)
 {
 	static _Thread_local struct description description; /* large */
 	char whole[WIRE_DESCRIPTION_MAX + 2];
 	int length = snprintf(whole, sizeof(whole), "%s %s", policy_event_name(value->origin.section), text);
 
-	if (length >= (int)sizeof(whole)) {
-		text_printf(why, "longer than %d bytes, with the name", WIRE_DESCRIPTION_MAX);
-		return POLICY_E_WRONG;
-	}
-	if (description_parse(whole, (size_t)length, &description, why) != 0)
-		return POLICY_E_WRONG;
-	return set_text(text, value);
+	value->text = text;
+	if (length < (int)sizeof(whole))
+		return description_parse(whole, (size_t)length, &description, why) == 0;
+	text_printf(why, "longer than %d bytes, with the name", WIRE_DESCRIPTION_MAX);
+	return false;
 }
 
 /* Other characters match no name of an event: "!http_*" would deny nothing. */
-static int check_event_glob(const struct key *key, struct policy_glob *glob, struct text *why)
+static bool check_event_glob(struct policy *policy _unused_, const struct policy_key_row *key, struct policy_glob *glob,
+			     struct text *why)
 {
 	static const char anywhere[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_*?[";
-	const char *set = strchr(glob->text, '[');
+	const char *set = strchr(glob->text, '['), *wrong = glob_check(glob->text);
 
-	if (key->most > 0 && strlen(glob->text) > key->most) {
-		text_printf(why, "a glob is longer than %" PRIu32 " bytes", key->most);
-		return POLICY_E_WRONG;
-	}
 	for (const char *at = glob->text; *at; at++) {
 		if (strchr(anywhere, *at) || (strchr("]!^-", *at) && set && set < at))
 			continue;
 		text_printf(why, "no name of an event has a '");
 		text_safe(why, at, 1);
 		text_printf(why, "'; write globs such as http_*, with blanks between them");
-		return POLICY_E_WRONG;
+		return false;
 	}
-	return glob_check(glob->text, why);
+	if (wrong)
+		text_printf(why, "%s", wrong);
+	else if (key->most > 0 && strlen(glob->text) > key->most)
+		text_printf(why, "a glob is longer than %" PRIu32 " bytes", key->most);
+	return why->length == 0;
 }
 
-static int check_pattern(const struct key *key _unused_, struct policy_glob *glob, struct text *why)
+static bool check_pattern(struct policy *policy, const struct policy_key_row *key _unused_, struct policy_glob *glob,
+			  struct text *why)
 {
-	return pattern_parse(glob->text, &glob->pattern, why);
+	char *room = policy_allocate(policy, 2 * strlen(glob->text) + 2);
+	const char *wrong = room ? pattern_parse(glob->text, room, &glob->pattern) : NULL;
+
+	if (wrong)
+		text_printf(why, "%s", wrong);
+	return !wrong;
 }
 
-static void cut_list(struct policy_value *value, size_t n)
+static bool parse_list(struct policy *policy, const struct policy_key_row *key, char *text, struct policy_value *value,
+		       struct text *why)
 {
-	while (value->n_globs > n) {
-		struct policy_glob *last = &value->globs[--value->n_globs];
+	for (char *word; (word = strsep(&text, " \t\r"));) {
+		struct policy_glob *globs;
 
-		pattern_deinit(&last->pattern);
-		free(last->text);
-	}
-}
-
-/* The words of the line are added to the list, or none of them where one is wrong. */
-static int type_parse_list(const struct key *key, const char *text, struct policy_value *value, struct text *why)
-{
-	static const char blanks[] = " \t\r";
-	size_t before = value->n_globs, length;
-	int r = 0;
-
-	for (text += strspn(text, blanks); r == 0 && *text; text += length, text += strspn(text, blanks)) {
-		struct policy_glob *globs = array_grow(value->globs, value->n_globs, sizeof(*globs));
-
-		length = strcspn(text, blanks);
-		r = -ENOMEM;
+		if (!*word)
+			continue;
+		globs = policy_grow(policy, value->globs, value->n_globs, sizeof(*globs));
 		if (!globs)
 			break;
 		value->globs = globs;
 		globs += value->n_globs++;
-		*globs = (struct policy_glob){ .text = strndup(text, length), .origin = value->origin };
-		if (globs->text)
-			r = key->type->check(key, globs, why);
+		*globs = (struct policy_glob){ .text = word, .origin = value->origin };
+		if (!key->type->check(policy, key, globs, why))
+			return false;
 	}
-	if (r != 0)
-		cut_list(value, before);
-	return r;
+	return true;
 }
 
 static const struct key_type type_yes_no = {
@@ -251,8 +228,8 @@ static const struct key_type type_time = { .parse = type_parse_time, .is_number 
 static const struct key_type type_prefix = { .parse = type_parse_prefix };
 static const struct key_type type_path = { .parse = type_parse_path };
 static const struct key_type type_fields = { .parse = type_parse_fields };
-static const struct key_type type_globs = { .parse = type_parse_list, .check = check_event_glob };
-static const struct key_type type_patterns = { .parse = type_parse_list, .check = check_pattern };
+static const struct key_type type_globs = { .check = check_event_glob };
+static const struct key_type type_patterns = { .check = check_pattern };
 
 #define NUMBER(default_number)                                                                                         \
 	{                                                                                                              \
@@ -260,7 +237,7 @@ static const struct key_type type_patterns = { .parse = type_parse_list, .check 
 	}
 #define NOTHING NUMBER(0)
 
-static const struct key keys[POLICY_KEYS] = {
+const struct policy_key_row policy_keys[POLICY_KEYS] = {
 	[POLICY_TENANT] = { "Tenant", POLICY_OF_CGROUP, &type_yes_no, .value = NUMBER(POLICY_TENANT_UNSET) },
 	[POLICY_MAX_EVENTS] = { "MaxEvents", POLICY_OF_CGROUP, &type_limit, EVENTS_MAX,
 				.value = NUMBER(POLICY_INFINITY), .of_daemon = POLICY_DEFAULT_MAX_EVENTS },
@@ -321,41 +298,21 @@ enum policy_section policy_section_kind(const char *section)
 	return policy_event_name(section) ? POLICY_SECTION_EVENT : POLICY_SECTION_CGROUPS;
 }
 
-const char *policy_key_name(enum policy_key key)
-{
-	return keys[key].name;
-}
-
-enum policy_reach policy_key_reach(enum policy_key key)
-{
-	return keys[key].reach;
-}
-
 enum policy_section policy_key_section(enum policy_key key)
 {
-	return (enum policy_section)MIN((int)keys[key].reach, (int)POLICY_SECTION_CGROUPS);
-}
-
-enum policy_key policy_key_of_daemon(enum policy_key key)
-{
-	return keys[key].of_daemon;
-}
-
-const struct policy_value *policy_key_default(enum policy_key key)
-{
-	return &keys[key].value;
+	return (enum policy_section)MIN((int)policy_keys[key].reach, (int)POLICY_SECTION_CGROUPS);
 }
 
 const char *policy_key_word(enum policy_key key, const struct policy_value *value)
 {
-	return keys[key].type->words[value->number];
+	return policy_keys[key].type->words[value->number];
 }
 
 enum policy_key policy_key_find(const char *name)
 {
 	size_t i = 0;
 
-	while (i < POLICY_KEYS && !streq(keys[i].name, name))
+	while (i < POLICY_KEYS && !streq(policy_keys[i].name, name))
 		i++;
 	return (enum policy_key)i;
 }
@@ -367,47 +324,31 @@ enum policy_key policy_key_suggest(const char *name, enum policy_section section
 
 	for (size_t i = 0; i < POLICY_KEYS; i++)
 		if (policy_key_section((enum policy_key)i) == section)
-			suggest(&suggestions, keys[i].name, strlen(keys[i].name));
+			suggest(&suggestions, policy_keys[i].name, strlen(policy_keys[i].name));
 	nearest = suggestions_nearest(&suggestions);
 	return nearest ? policy_key_find(nearest) : POLICY_KEYS;
 }
 
-int policy_value_parse(enum policy_key which, const char *text, const struct policy_origin *origin,
-		       struct policy_value *value, struct text *why)
+bool policy_value_set(struct policy *policy, enum policy_key which, char *text, const struct policy_origin *origin,
+		      struct policy_value *value, struct text *why)
 {
-	const struct key *key = &keys[which];
-	bool grows = key->type->check && *text;
-	struct policy_value new = grows ? *value : key->value;
-	int r;
+	const struct policy_key_row *key = &policy_keys[which];
 
-	new.origin = *origin;
-	new.is_default = *text == '\0';
-	r = *text ? key->type->parse(key, text, &new, why) : 0;
-	if (grows) {
-		/* The list may have moved, also where the line was wrong. */
-		value->globs = new.globs;
-		value->n_globs = new.n_globs;
-	}
-	if (r != 0)
-		return r;
-	if (!grows)
-		policy_value_deinit(value);
-	*value = new;
-	return 0;
-}
-
-void policy_value_deinit(struct policy_value *value)
-{
-	cut_list(value, 0);
-	free(value->globs);
-	free(value->text);
-	*value = (struct policy_value){ 0 };
+	/* Only a list grows. */
+	if (!*text || !key->type->check)
+		*value = key->value;
+	value->origin = *origin;
+	value->order = ++policy->order;
+	value->is_default = *text == '\0';
+	if (!*text)
+		return true;
+	return key->type->check ? parse_list(policy, key, text, value, why) : key->type->parse(key, text, value, why);
 }
 
 void policy_value_text(enum policy_key which, const struct policy_value *value, struct text *text)
 {
-	const struct key_type *type = keys[which].type;
-	const char *empty = keys[which].empty ? keys[which].empty : "-";
+	const struct key_type *type = policy_keys[which].type;
+	const char *empty = policy_keys[which].empty ? policy_keys[which].empty : "-";
 
 	if (type->is_number && value->number == POLICY_INFINITY)
 		text_printf(text, "infinity");

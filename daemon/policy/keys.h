@@ -67,18 +67,18 @@ struct policy_origin {
 };
 
 struct policy_glob {
-	char *text;
+	const char *text;
 	struct pattern pattern; /* parsed, where the list has patterns of cgroups */
 	struct policy_origin origin;
 };
 
 struct policy_value {
 	struct policy_origin origin;
-	unsigned order;	 /* of two values the later one has the greater order */
-	bool is_default; /* no file has the key, or as "Key=" */
-	uint32_t number; /* a number, yes (1) or no, a word of an enum, seconds, or so many a second */
-	uint32_t burst;	 /* of a rate */
-	char *text;	 /* a prefix, a path, or fields; NULL: none */
+	unsigned order;	  /* of two values the later one has the greater order */
+	bool is_default;  /* no file has the key, or as "Key=" */
+	uint32_t number;  /* a number, yes (1) or no, a word of an enum, seconds, or so many a second */
+	uint32_t burst;	  /* of a rate */
+	const char *text; /* a prefix, a path, or fields; NULL: none */
 	struct policy_glob *globs;
 	size_t n_globs;
 };
@@ -87,30 +87,27 @@ struct policy_value {
 const char *policy_event_name(const char *section);
 enum policy_section policy_section_kind(const char *section);
 
-const char *policy_key_name(enum policy_key);
-enum policy_reach policy_key_reach(enum policy_key);
+/* A row for each key: keys.c has the table. */
+struct policy_key_row {
+	const char *name;
+	enum policy_reach reach;
+	const struct key_type *type;
+	uint32_t most;		   /* of a number; of bytes of a prefix, a path or a glob */
+	struct policy_value value; /* the default */
+	const char *empty;	   /* how the default is shown; NULL: "-" */
+	enum policy_key
+		of_daemon; /* of a limit of cgroups: the key of [Daemon] that tenants without one go by; 0 for other keys */
+};
+extern const struct policy_key_row policy_keys[POLICY_KEYS];
+
 /* Where it may stand. */
 enum policy_section policy_key_section(enum policy_key);
 /* POLICY_KEYS: no key has this name. */
 enum policy_key policy_key_find(const char *name);
 /* The key of such a section with the most similar name; POLICY_KEYS: no name is similar. */
 enum policy_key policy_key_suggest(const char *name, enum policy_section);
-
-/* Of a limit of cgroups, the key of [Daemon] that tenants without such a limit go by; 0 for other keys. */
-enum policy_key policy_key_of_daemon(enum policy_key);
-
-const struct policy_value *policy_key_default(enum policy_key);
 /* The value of a key whose values are words. */
 const char *policy_key_word(enum policy_key, const struct policy_value *);
 
-enum { POLICY_E_WRONG = 1 };
-
-/*
- * Puts the text of a line into the value, which has zeros, or an earlier line's value of the same section; lists grow. 0;
- * POLICY_E_WRONG with a sentence that says the right values, and the value is as it was; or -ENOMEM.
- */
-int policy_value_parse(enum policy_key, const char *text, const struct policy_origin *, struct policy_value *,
-		       struct text *why);
-void policy_value_deinit(struct policy_value *);
 /* In the form that files have; "-" for nothing. */
 void policy_value_text(enum policy_key, const struct policy_value *, struct text *);

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include "daemon/policy/build.h"
-#include "daemon/policy/file.h"
 #include "protocol/base/array.h"
 #include "protocol/base/suggest.h"
 
@@ -80,93 +79,59 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(base_name(*(char *const *)a), base_name(*(char *const *)b));
 }
 
-/* The whole file, and a NUL. NULL: it is a mask. 0 or a negative errno. */
-static int policy_file_read(const char *path, char **ret, size_t *ret_length)
-{
-	_cleanup_(freep) char *text = NULL;
-	_cleanup_(fd_closep) int fd = -1;
-	struct stat status;
-	size_t length = 0;
-	ssize_t n;
-
-	if (stat(path, &status) < 0)
-		return -errno;
-	/* No device is a policy file, and opening one may have effects. */
-	if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) || (S_ISREG(status.st_mode) && status.st_size == 0))
-		return 0;
-	if (!S_ISREG(status.st_mode))
-		return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
-	text = malloc(FILE_BYTES_MAX + 2);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (!text || fd < 0)
-		return text ? -errno : -ENOMEM;
-	while (length <= FILE_BYTES_MAX && (n = read(fd, text + length, FILE_BYTES_MAX + 1 - length)) != 0) {
-		if (n < 0)
-			return -errno;
-		length += (size_t)n;
-	}
-	if (length > FILE_BYTES_MAX)
-		return -EFBIG;
-	text[length] = '\0';
-	*ret = steal_pointer(text);
-	*ret_length = length;
-	return 0;
-}
-
-/* A section that is none gets a warning, and its assignments are skipped. */
-static int begin_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
-			 struct section **ret)
+/* NULL: assignments in it are skipped. A section that is none gets a warning. */
+static struct section *begin_section(struct policy *policy, char *name, struct place place, struct problems *problems)
 {
 	struct suggestions suggestions = { .wanted = name };
-	int r;
 
-	*ret = NULL;
-	if (name[0] != '/' && policy_section_kind(name) == POLICY_SECTION_CGROUPS) {
-		suggest(&suggestions, "Daemon", strlen("Daemon"));
-		if (strncmp(name, "X-", 2) != 0)
-			problems_add(
-				problems, PROBLEM_UNKNOWN, place, "[%s]: there is no such section; %s",
-				excerpt_of(name).text,
-				suggestions_nearest(&suggestions)
-					? "did you mean [Daemon]?"
-					: "a pattern of cgroups begins with '/', such as [/system.slice/*], and an "
-					  "event is [Event NAME]");
-		return 0;
-	}
-	/* In the daemon a thread reads the files: the loop may be waiting for the processor. */
-	sched_yield();
-	r = policy_section(policy, name, place, problems, ret);
-	return MIN(r, 0);
+	if (name[0] == '/' || policy_section_kind(name) != POLICY_SECTION_CGROUPS)
+		return policy_section(policy, name, place, problems);
+	suggest(&suggestions, "Daemon", strlen("Daemon"));
+	if (strncmp(name, "X-", 2) != 0)
+		problems_add(problems, PROBLEM_UNKNOWN, place, "[%s]: there is no such section; %s",
+			     excerpt_of(name).text,
+			     suggestions_nearest(&suggestions)
+				     ? "did you mean [Daemon]?"
+				     : "a pattern of cgroups begins with '/', such as [/system.slice/*], and an "
+				       "event is [Event NAME]");
+	return NULL;
 }
 
-int policy_load_text(struct policy *policy, const char *name, char *text, struct problems *problems)
+void policy_load_text(struct policy *policy, const char *name, char *text, struct problems *problems)
 {
-	struct place place = { .file = policy_add_file(policy, name) };
-	struct policy_reader reader = policy_reader_make(text);
+	static const char mark[] = "\xef\xbb\xbf";
+	struct policy_reader reader = { .at = strncmp(text, mark, strlen(mark)) == 0 ? text + strlen(mark) : text };
 	struct section *section = NULL;
-	struct policy_line line;
 	bool begun = false;
-	int r = place.file ? 0 : -ENOMEM;
+	char *line;
 
-	while (r == 0 && policy_reader_next(&reader, &line)) {
-		place = (struct place){ .file = place.file, .line = line.number };
-		if (line.kind == LINE_WRONG) {
-			problems_add(problems, PROBLEM_ERROR, place, "%s: %s", excerpt_of(line.name).text, line.wrong);
-		} else if (line.kind == LINE_SECTION) {
+	policy->n_files++;
+	while (!policy->failed && (line = policy_read_line(&reader))) {
+		struct place place = { .file = name, .line = reader.number };
+		char *end = line + strlen(line) - 1, *value = strchr(line, '=');
+
+		if (*line == '[' && *end == ']') {
+			*end = '\0';
 			begun = true;
-			r = begin_section(policy, line.name, place, problems, &section);
+			/* In the daemon a thread reads the files: the loop may be waiting for the processor. */
+			sched_yield();
+			section = begin_section(policy, policy_strip(line + 1), place, problems);
+		} else if (*line == '[' || !value || value == line) {
+			problems_add(problems, PROBLEM_ERROR, place,
+				     "%s: write [Section] or Key=value, or # and a comment, on a line of its own",
+				     excerpt_of(line).text);
 		} else {
-			place.key = line.name;
+			*value++ = '\0';
+			place.key = policy_strip(line);
 			if (!begun)
 				problems_add(problems, PROBLEM_ERROR, place,
 					     "%s: stands in no section; begin one with [Daemon] or with a pattern of "
 					     "cgroups",
-					     excerpt_of(line.name).text);
+					     excerpt_of(place.key).text);
 			if (section)
-				r = policy_assign(policy, section, line.name, line.value, place, problems);
+				policy_assign(policy, section, place.key, policy_strip(value), place, problems);
 		}
 	}
-	return r;
 }
 
 /* --- a copy: these bytes, then the name and the text of each file, each with its NUL --- */
@@ -179,83 +144,96 @@ void policy_copy_deinit(struct policy_copy *copy)
 	*copy = (struct policy_copy){ 0 };
 }
 
-static int copy_read(struct policy *policy, char *bytes, size_t size, struct problems *problems)
+/* False: it is no copy. */
+static bool copy_read(struct policy *policy, char *bytes, size_t size, struct problems *problems)
 {
-	int r = 0;
-
 	if (size < sizeof(copy_magic) || memcmp(bytes, copy_magic, sizeof(copy_magic)) != 0 || bytes[size - 1])
-		return POLICY_E_WRONG;
-	for (char *name = bytes + sizeof(copy_magic), *text, *next; r == 0 && name < bytes + size; name = next) {
+		return false;
+	for (char *name = bytes + sizeof(copy_magic), *text, *next; name < bytes + size; name = next) {
 		text = name + strlen(name) + 1;
 		if (text == bytes + size)
-			return POLICY_E_WRONG;
+			return false;
 		next = text + strlen(text) + 1;
-		r = policy_load_text(policy, name, text, problems);
+		policy_load_text(policy, name, text, problems);
 	}
-	return r;
+	return true;
 }
 
-int policy_load_copy(const struct policy_copy *copy, struct problems *problems, struct policy **ret)
+int policy_load_copy(struct policy_copy *copy, struct problems *problems, struct policy **ret)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = policy_new();
-	_cleanup_(freep) char *bytes = malloc(copy->size + 1);
-	int r;
+	char *bytes = policy ? policy_allocate(policy, copy->size) : NULL;
+	bool is_copy;
 
-	if (!policy || !bytes)
+	if (!bytes)
 		return -ENOMEM;
-	memcpy(bytes, copy->bytes, copy->size);
-	r = copy_read(policy, bytes, copy->size, problems);
-	if (r == 0)
+	is_copy = copy_read(policy, memcpy(bytes, copy->bytes, copy->size), copy->size, problems);
+	if (!policy->failed)
 		policy_check_sections(policy, problems);
-	if (r < 0 || problems->failed)
+	if (policy->failed || problems->failed)
 		return -ENOMEM;
 	/* Files with an error are not used at all. */
-	if (r > 0 || problems->errors > 0)
+	if (!is_copy || problems->errors > 0)
 		return POLICY_E_WRONG;
+	policy->copy = *copy;
+	*copy = (struct policy_copy){ 0 };
 	*ret = steal_pointer(policy);
 	return 0;
 }
 
+/* Adds the file's name and its text, unless the file is a mask. 0 or a negative errno. */
 static int copy_put_file(FILE *copy, const char *path, struct problems *problems)
 {
-	_cleanup_(freep) char *text = NULL;
-	size_t length = 0;
-	int r = policy_file_read(path, &text, &length);
+	_cleanup_(freep) char *text = malloc(FILE_BYTES_MAX + 2);
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat status;
+	ssize_t length;
 
-	if (r < 0)
-		return cannot_read(path, -r, problems);
-	if (text && strlen(text) < length)
+	if (!text)
+		return -ENOMEM;
+	if (stat(path, &status) < 0)
+		return -errno;
+	/* No device is a policy file, and opening one may have effects. */
+	if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))
+		return 0;
+	if (!S_ISREG(status.st_mode))
+		return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	/* A regular file is read up to its end. */
+	length = fd < 0 ? -1 : read(fd, text, FILE_BYTES_MAX + 1);
+	if (length < 0)
+		return -errno;
+	if (length > FILE_BYTES_MAX)
+		return -EFBIG;
+	text[length] = '\0';
+	if (strlen(text) < (size_t)length)
 		problems_add(problems, PROBLEM_ERROR, (struct place){ .file = path }, "is no text: byte %zu is zero",
 			     strlen(text) + 1);
-	else if (text)
+	else if (length > 0)
 		fprintf(copy, "%s%c%s%c", path, '\0', text, '\0');
 	return 0;
 }
 
 /* Each policy is made from a copy. */
-static int load_files(char *const *files, size_t n, struct problems *problems, struct policy_copy *ret_copy,
-		      struct policy **ret)
-{
-	FILE *copy = open_memstream(&ret_copy->bytes, &ret_copy->size);
-	int r = 0;
-
-	if (!copy)
-		return -ENOMEM;
-	fwrite(copy_magic, sizeof(copy_magic), 1, copy);
-	for (size_t i = 0; r == 0 && i < n; i++)
-		r = copy_put_file(copy, files[i], problems);
-	if (ferror(copy))
-		r = -ENOMEM;
-	if (fclose(copy) != 0 || r < 0)
-		return -ENOMEM;
-	return policy_load_copy(ret_copy, problems, ret);
-}
-
 int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret)
 {
 	_cleanup_(policy_copy_deinit) struct policy_copy copy = { 0 };
+	FILE *to = open_memstream(&copy.bytes, &copy.size);
+	int r = 0;
 
-	return load_files(files, n, problems, &copy, ret);
+	if (!to)
+		return -ENOMEM;
+	fwrite(copy_magic, sizeof(copy_magic), 1, to);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		r = copy_put_file(to, files[i], problems);
+		if (r < 0)
+			r = cannot_read(files[i], -r, problems);
+	}
+	if (ferror(to))
+		r = -ENOMEM;
+	if (fclose(to) != 0 || r < 0)
+		return -ENOMEM;
+	return policy_load_copy(&copy, problems, ret);
 }
 
 static int list_directories(const char *directories, const char *root, struct names *names, struct problems *problems)
@@ -277,8 +255,7 @@ static int list_directories(const char *directories, const char *root, struct na
 	return r;
 }
 
-int policy_load_copying(const char *directories, const char *root, struct problems *problems,
-			struct policy_copy *ret_copy, struct policy **ret)
+int policy_load(const char *directories, const char *root, struct problems *problems, struct policy **ret)
 {
 	_cleanup_(names_deinit) struct names names = { 0 };
 	int r = list_directories(directories, root, &names, problems);
@@ -287,12 +264,5 @@ int policy_load_copying(const char *directories, const char *root, struct proble
 		return r;
 	if (names.n > 0)
 		qsort(names.path, names.n, sizeof(*names.path), compare_names);
-	return load_files(names.path, names.n, problems, ret_copy, ret);
-}
-
-int policy_load(const char *directories, const char *root, struct problems *problems, struct policy **ret)
-{
-	_cleanup_(policy_copy_deinit) struct policy_copy copy = { 0 };
-
-	return policy_load_copying(directories, root, problems, &copy, ret);
+	return policy_load_files(names.path, names.n, problems, ret);
 }

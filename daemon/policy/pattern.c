@@ -9,11 +9,6 @@
 
 #include <limits.h>
 
-struct pattern_component {
-	const char *glob; /* in pattern->globs */
-	enum { COMPONENT_LITERAL, COMPONENT_GLOB, COMPONENT_ANY_DEPTH } kind;
-};
-
 size_t path_depth(const char *path)
 {
 	size_t depth = 0;
@@ -23,25 +18,15 @@ size_t path_depth(const char *path)
 	return depth;
 }
 
-void pattern_deinit(struct pattern *pattern)
-{
-	free(pattern->text);
-	free(pattern->globs);
-	free(pattern->components);
-	*pattern = (struct pattern){ 0 };
-}
-
 /*
  * One component, which has been checked: its glob is written to `to`, with \* as [*], since fnmatch(3) is to take backslashes as they
  * are. Returns the end of the component, and moves `to` on.
  */
 static const char *pattern_add(struct pattern *pattern, const char *at, char **to)
 {
-	struct pattern_component *component = &pattern->components[pattern->n++];
-	size_t length = strcspn(at, "/"), bytes = 0, n_wild = 0;
-	const char *end = at + length;
+	size_t length = strcspn(at, "/"), n_wild = 0;
+	const char *end = at + length, *glob = *to;
 
-	component->glob = *to;
 	for (size_t piece; at < end; at += piece) {
 		bool wild = strchr("*?[", *at);
 
@@ -51,60 +36,48 @@ static const char *pattern_add(struct pattern *pattern, const char *at, char **t
 		else
 			*to = mempcpy(*to, at, piece);
 		n_wild += wild;
-		bytes += !wild;
+		pattern->literal_bytes += !wild;
 	}
 	*(*to)++ = '\0';
-	if (streq(component->glob, "**"))
-		component->kind = COMPONENT_ANY_DEPTH;
-	else
-		component->kind = bytes == length ? COMPONENT_LITERAL : COMPONENT_GLOB;
-	pattern->literal_bytes += bytes;
+	pattern->n++;
+	pattern->any_depth |= streq(glob, "**");
 	pattern->literal_components += n_wild == 0;
-	pattern->any_depth |= component->kind == COMPONENT_ANY_DEPTH;
-	pattern->literal &= component->kind == COMPONENT_LITERAL;
+	/* A slash before each component is as long as the NUL behind it. */
+	if (n_wild == 0 && strlen(glob) == length && pattern->prefix == (size_t)(glob - pattern->globs))
+		pattern->prefix += 1 + length;
 	return end;
 }
 
-int pattern_parse(const char *text, struct pattern *ret, struct text *why)
+const char *pattern_parse(const char *text, char *room, struct pattern *ret)
 {
-	struct pattern pattern = { .literal = true };
-	const char *wrong = text[0] != '/' ? "a pattern of cgroups begins with '/'"
-			    : strstr(text, "//") || (text[1] && text[strlen(text) - 1] == '/')
-				    ? "between two slashes, and behind the last one, there has to be a name"
-				    : NULL;
-	char *to;
+	struct pattern pattern = { .text = text, .globs = room };
+	const char *wrong = glob_check(text), *at = text;
 
-	if (wrong) {
-		text_printf(why, "%s", wrong);
-		return GLOB_E_WRONG;
-	}
-	if (glob_check(text, why) != 0)
-		return GLOB_E_WRONG;
-	pattern.text = strdup(text);
-	pattern.globs = to = malloc(2 * strlen(text) + 1);
-	pattern.components = calloc(path_depth(text) + 1, sizeof(*pattern.components));
-	if (!pattern.text || !pattern.globs || !pattern.components) {
-		pattern_deinit(&pattern);
-		return -ENOMEM;
-	}
+	if (text[0] != '/')
+		return "a pattern of cgroups begins with '/'";
+	if (strstr(text, "//") || (text[1] && text[strlen(text) - 1] == '/'))
+		return "between two slashes, and behind the last one, there has to be a name";
+	if (wrong)
+		return wrong;
+	while (at[0] == '/' && at[1])
+		at = pattern_add(&pattern, at + 1, &room);
+	*room = '\0';
 	/* "/" alone is the root, which has no component. */
-	while (text[0] == '/' && text[1] != '\0')
-		text = pattern_add(&pattern, text + 1, &to);
+	if (pattern.n == 0)
+		pattern.prefix = 1;
 	*ret = pattern;
-	return 0;
+	return NULL;
 }
 
 /* An error of fnmatch(3) is no match: then the section allows nothing. */
-static bool component_matches(const struct pattern_component *component, const char *name, size_t length)
+static bool component_matches(const char *glob, const char *name, size_t length)
 {
 	char copy[NAME_MAX + 1];
 
-	if (component->kind == COMPONENT_LITERAL)
-		return strlen(component->glob) == length && memcmp(component->glob, name, length) == 0;
 	if (length >= sizeof(copy))
 		return false;
 	string_copy(copy, length + 1, name);
-	return glob_match(component->glob, copy) > 0;
+	return glob_match(glob, copy) > 0;
 }
 
 static const char *path_next(const char *at)
@@ -115,36 +88,41 @@ static const char *path_next(const char *at)
 
 bool pattern_matches(const struct pattern *pattern, const char *path, size_t depth)
 {
-	const struct pattern_component *component = pattern->components, *end = component + pattern->n;
-	const struct pattern_component *after_star = NULL;
-	const char *at = path + 1, *star_at = NULL;
+	const char *glob = pattern->globs + pattern->prefix, *after_star = NULL, *star_at = NULL, *at;
 
-	if (pattern->literal)
-		return streq(pattern->text, path);
-	if (!pattern->any_depth && pattern->n != depth)
+	if (strncmp(pattern->text, path, pattern->prefix) != 0)
 		return false;
+	at = path + pattern->prefix;
+	if (pattern->text[pattern->prefix] == '\0')
+		return *at == '\0';
+	if ((*at && *at != '/') || (!pattern->any_depth && pattern->n != depth))
+		return false;
+	at += *at == '/';
 	while (*at) {
-		if (component < end && component->kind == COMPONENT_ANY_DEPTH) {
-			after_star = ++component;
+		if (streq(glob, "**")) {
+			glob += sizeof("**");
+			after_star = glob;
 			star_at = at;
-		} else if (component < end && component_matches(component, at, strcspn(at, "/"))) {
-			component++;
+		} else if (*glob && component_matches(glob, at, strcspn(at, "/"))) {
+			glob += strlen(glob) + 1;
 			at = path_next(at);
 		} else if (after_star) {
-			component = after_star;
+			glob = after_star;
 			at = star_at = path_next(star_at);
 		} else {
 			return false;
 		}
 	}
-	while (component < end && component->kind == COMPONENT_ANY_DEPTH)
-		component++;
-	return component == end;
+	while (streq(glob, "**"))
+		glob += sizeof("**");
+	return !*glob;
 }
 
 bool pattern_is_nested(const struct pattern *pattern)
 {
-	return pattern->n > 0 && pattern->components[pattern->n - 1].kind == COMPONENT_ANY_DEPTH;
+	size_t length = strlen(pattern->text);
+
+	return length >= strlen("/**") && streq(pattern->text + length - strlen("/**"), "/**");
 }
 
 int pattern_compare(const struct pattern *a, const struct pattern *b)

@@ -8,14 +8,11 @@
  * keeps this cheap.
  */
 
-#include "daemon/policy/policy.h"
+#include "daemon/policy/build.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/policy/build.h"
-#include "daemon/policy/glob.h"
-#include "protocol/base/array.h"
 #include "protocol/event/description.h"
 
 enum { OWNED_MAX = 1000 }; /* globs of OwnNames=, of which half a million pairs are compared in a tenth of a second */
@@ -25,37 +22,41 @@ static bool section_has(const struct section *section, enum policy_key key)
 	return section->values[key].origin.file;
 }
 
-static void section_deinit(struct section *section)
-{
-	for (size_t i = 0; i < POLICY_KEYS; i++)
-		policy_value_deinit(&section->values[i]);
-	pattern_deinit(&section->pattern);
-	free(section->name);
-}
-
-static struct section *section_free(struct section *section)
-{
-	section_deinit(section);
-	free(section);
-	return NULL;
-}
-
-static void sections_free(struct sections *sections)
-{
-	for (size_t i = 0; i < sections->n; i++)
-		section_free(sections->at[i]);
-	free(sections->at);
-}
+struct policy_block {
+	struct policy_block *next;
+	max_align_t data[];
+};
 
 struct policy *policy_new(void)
 {
 	struct policy *policy = calloc(1, sizeof(*policy));
 
-	if (!policy)
+	if (policy)
+		*policy = (struct policy){ .references = 1, .daemon.name = "Daemon" };
+	return policy;
+}
+
+void *policy_allocate(struct policy *policy, size_t size)
+{
+	struct policy_block *block = calloc(1, sizeof(*block) + size);
+
+	if (!block) {
+		policy->failed = true;
 		return NULL;
-	policy->references = 1;
-	policy->daemon.name = strdup("Daemon");
-	return policy->daemon.name ? policy : policy_unref(policy);
+	}
+	block->next = policy->memory;
+	policy->memory = block;
+	return block->data;
+}
+
+void *policy_grow(struct policy *policy, void *array, size_t n, size_t element_size)
+{
+	void *grown;
+
+	if (n & (n - 1))
+		return array;
+	grown = policy_allocate(policy, MAX(n * 2, (size_t)1) * element_size);
+	return grown && n > 0 ? memcpy(grown, array, n * element_size) : grown;
 }
 
 struct policy *policy_ref(struct policy *policy)
@@ -68,40 +69,25 @@ struct policy *policy_unref(struct policy *policy)
 {
 	if (!policy || --policy->references > 0)
 		return NULL;
-	sections_free(&policy->sections);
-	sections_free(&policy->events);
-	for (size_t i = 0; i < policy->n_files; i++)
-		free(policy->files[i]);
-	section_deinit(&policy->daemon);
-	free(policy->borders.at);
-	free(policy->owners.at);
-	free(policy->files);
+	for (struct policy_block *block = policy->memory, *next; block; block = next) {
+		next = block->next;
+		free(block);
+	}
+	policy_copy_deinit(&policy->copy);
 	free(policy);
 	return NULL;
 }
 
-static int sections_insert(struct sections *sections, size_t at, struct section *section)
+static void sections_insert(struct policy *policy, struct sections *sections, size_t at, struct section *section)
 {
-	struct section **grown = array_grow(sections->at, sections->n, sizeof(struct section *));
+	struct section **grown = policy_grow(policy, sections->at, sections->n, sizeof(struct section *));
 
 	if (!grown)
-		return -ENOMEM;
+		return;
 	memmove(grown + at + 1, grown + at, (sections->n - at) * sizeof(struct section *));
 	grown[at] = section;
 	sections->at = grown;
 	sections->n++;
-	return 0;
-}
-
-const char *policy_add_file(struct policy *policy, const char *path)
-{
-	char **files = array_grow(policy->files, policy->n_files, sizeof(*files));
-
-	if (!files)
-		return NULL;
-	policy->files = files;
-	files[policy->n_files] = strdup(path);
-	return files[policy->n_files] ? files[policy->n_files++] : NULL;
 }
 
 /* The index of the section of this name, or of the place where it belongs. */
@@ -125,60 +111,48 @@ static size_t sections_find(const struct sections *sections, const char *name, s
 	return *ret ? end : first;
 }
 
-/* A new section of cgroups, or of an event. 0, POLICY_E_WRONG with a sentence, or -ENOMEM. */
-static int section_new(const char *name, struct place place, struct section **ret, struct text *why)
+/* A section of cgroups, or of an event. NULL, or what is wrong with its name. */
+static const char *section_name(struct policy *policy, struct section *section, const char *name)
 {
 	const char *event = policy_event_name(name);
-	struct section *section;
-	int r = 0;
+	char *room;
 
-	if (event && !description_is_name(event, strlen(event))) {
-		text_printf(why, "no event has such a name; give letters, digits and _");
-		return POLICY_E_WRONG;
-	}
-	section = calloc(1, sizeof(*section));
-	if (!section)
-		return -ENOMEM;
-	if (!event)
-		r = pattern_parse(name, &section->pattern, why);
-	section->name = strdup(name);
-	section->origin = (struct policy_origin){ .section = section->name, .file = place.file, .line = place.line };
-	if (r == 0 && !section->name)
-		r = -ENOMEM;
-	if (r == 0)
-		*ret = section;
-	else
-		section_free(section);
-	return r;
+	section->name = name;
+	if (event)
+		return description_is_name(event, strlen(event))
+			       ? NULL
+			       : "no event has such a name; give letters, digits and _";
+	room = policy_allocate(policy, 2 * strlen(name) + 2);
+	return room ? pattern_parse(name, room, &section->pattern) : NULL;
 }
 
-int policy_section(struct policy *policy, const char *name, struct place place, struct problems *problems,
-		   struct section **ret)
+struct section *policy_section(struct policy *policy, char *name, struct place place, struct problems *problems)
 {
-	const char *event = policy_event_name(name);
+	static const char before[] = "Event ";
+	const char *event = policy_event_name(name), *wrong;
 	struct sections *sections = event ? &policy->events : &policy->sections;
-	char plain[sizeof("Event ") + DESCRIPTION_NAME_MAX], buffer[256];
-	struct text why = text_make(buffer, sizeof(buffer));
+	struct section *section;
 	size_t at;
-	int r;
 
-	*ret = &policy->daemon;
 	if (policy_section_kind(name) == POLICY_SECTION_DAEMON)
-		return 0;
-	/* One blank, however many the line has. A longer name is no name of an event. */
-	if (event && snprintf(plain, sizeof(plain), "Event %s", event) < (int)sizeof(plain))
-		name = plain;
-	at = sections_find(sections, name, ret);
-	if (*ret)
-		return 0;
-	r = section_new(name, place, ret, &why);
-	if (r > 0)
-		problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", excerpt_of(name).text, buffer);
-	if (r == 0)
-		r = sections_insert(sections, at, *ret);
-	if (r < 0 && *ret)
-		*ret = section_free(*ret);
-	return r;
+		return &policy->daemon;
+	/* One blank, however many the line has. */
+	if (event)
+		name = memcpy(name + (event - name) - strlen(before), before, strlen(before));
+	at = sections_find(sections, name, &section);
+	if (section)
+		return section;
+	section = policy_allocate(policy, sizeof(*section));
+	if (!section)
+		return NULL;
+	wrong = section_name(policy, section, name);
+	if (wrong) {
+		problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", excerpt_of(name).text, wrong);
+		return NULL;
+	}
+	section->origin = (struct policy_origin){ .section = name, .file = place.file, .line = place.line };
+	sections_insert(policy, sections, at, section);
+	return section;
 }
 
 /* A key that a section of this kind does not have is ignored, with a warning. */
@@ -197,57 +171,47 @@ static void warn_of_key(const char *name, enum policy_section section, struct pl
 			     right[policy_key_section(key)]);
 	else if (similar != POLICY_KEYS)
 		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; did you mean %s=?",
-			     shown.text, policy_key_name(similar));
+			     shown.text, policy_keys[similar].name);
 	else
 		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; see userevd.conf(5)",
 			     shown.text);
 }
 
-int policy_assign(struct policy *policy, struct section *section, const char *name, const char *text,
-		  struct place place, struct problems *problems)
+void policy_assign(struct policy *policy, struct section *section, const char *name, char *text, struct place place,
+		   struct problems *problems)
 {
 	struct policy_origin origin = { .section = section->name, .file = place.file, .line = place.line };
 	enum policy_section kind = policy_section_kind(section->name);
 	enum policy_key key = policy_key_find(name);
+	struct excerpt shown = excerpt_of(text);
 	char buffer[256];
 	struct text why = text_make(buffer, sizeof(buffer));
-	int r = 0;
 
 	if (strncmp(name, "X-", 2) == 0)
-		return 0;
+		return;
 	if (key == POLICY_KEYS || policy_key_section(key) != kind) {
 		warn_of_key(name, kind, place, problems);
-		return 0;
+		return;
 	}
-	if (!section_has(section, key) && (key == POLICY_OWN_NAMES || key == POLICY_TENANT)) {
-		struct sections *list = key == POLICY_TENANT ? &policy->borders : &policy->owners;
-
-		r = sections_insert(list, list->n, section);
-	}
-	if (r == 0)
-		r = policy_value_parse(key, text, &origin, &section->values[key], &why);
-	if (r < 0)
-		return r;
-	if (r == POLICY_E_WRONG) {
-		problems_add(problems, PROBLEM_ERROR, place, "%s=%s: %s", policy_key_name(key), excerpt_of(text).text,
-			     buffer);
-		return 0;
-	}
-	section->values[key].order = ++policy->order;
+	if (!section_has(section, key) && key == POLICY_TENANT)
+		sections_insert(policy, &policy->borders, policy->borders.n, section);
+	if (!section_has(section, key) && key == POLICY_OWN_NAMES)
+		sections_insert(policy, &policy->owners, policy->owners.n, section);
+	if (!policy_value_set(policy, key, text, &origin, &section->values[key], &why))
+		problems_add(problems, PROBLEM_ERROR, place, "%s=%s: %s", name, shown.text, buffer);
 	/* Each of the cgroups inside would get the limit, and the outermost one would hold them all down to it. */
-	if (!section->values[key].is_default && section->pattern.text && pattern_is_nested(&section->pattern) &&
-	    policy_key_reach(key) == POLICY_OF_CGROUP && key != POLICY_TENANT && key != POLICY_RESERVE_EVENTS)
+	else if (!section->values[key].is_default && policy_keys[key].reach == POLICY_OF_CGROUP &&
+		 key != POLICY_TENANT && key != POLICY_RESERVE_EVENTS && pattern_is_nested(&section->pattern))
 		problems_add(
 			problems, PROBLEM_WARNING, place,
 			"%s=: a pattern that ends with ** matches cgroups and those around them, and the limit of a "
 			"cgroup holds for all inside it; end the pattern with the name of the cgroup that is meant",
-			policy_key_name(key));
-	return 0;
+			name);
 }
 
 const struct policy_value *policy_section_value(const struct section *section, enum policy_key key)
 {
-	return section_has(section, key) ? &section->values[key] : policy_key_default(key);
+	return section_has(section, key) ? &section->values[key] : &policy_keys[key].value;
 }
 
 const struct policy_value *policy_daemon(const struct policy *policy, enum policy_key key)
@@ -315,19 +279,19 @@ void policy_resolve(const struct policy *policy, const char *path, struct policy
 
 		policy_lookup(policy, levels.path, &here);
 		for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
-			if (here.value[key] || policy_key_reach(key) == POLICY_OF_CGROUP)
+			if (here.value[key] || policy_keys[key].reach == POLICY_OF_CGROUP)
 				ret->value[key] = here.value[key];
 		if (here.value[POLICY_DENY_EVENTS])
 			ret->denials[ret->n_denials++] = here.value[POLICY_DENY_EVENTS];
 	}
 	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
 		if (!ret->value[key])
-			ret->value[key] = policy_key_default(key);
+			ret->value[key] = &policy_keys[key].value;
 }
 
 enum policy_key policy_tenant_limit_key(const struct policy_rules *rules, enum policy_key key)
 {
-	return rules->value[key]->is_default ? policy_key_of_daemon(key) : key;
+	return rules->value[key]->is_default ? policy_keys[key].of_daemon : key;
 }
 
 const struct policy_value *policy_tenant_limit(const struct policy_rules *rules, enum policy_key key)
@@ -398,7 +362,7 @@ static void warn_of_maximum(const struct section *section, struct problems *prob
 
 	if (!section_has(section, POLICY_MAX_EVENTS) || maximum->is_default || maximum->number >= reserve)
 		return;
-	if (!section->pattern.literal && maximum->number > 0)
+	if (section->pattern.literal_components < section->pattern.n && maximum->number > 0)
 		snprintf(effect, sizeof(effect), ": it takes %" PRIu32 " cgroups to use it",
 			 (reserve - 1) / maximum->number + 1);
 	problems_add(problems, PROBLEM_WARNING, place,
@@ -417,8 +381,7 @@ static void check_owner(const struct sections *owners, size_t which, struct prob
 		for (size_t k = 0; k < which && !overlap; k++) {
 			const struct policy_value *other = &owners->at[k]->values[POLICY_OWN_NAMES];
 
-			/* After a wrong line a section may be in the list twice. */
-			for (size_t l = 0; other != names && l < other->n_globs && !overlap; l++)
+			for (size_t l = 0; l < other->n_globs && !overlap; l++)
 				if (globs_overlap(other->globs[l].text, glob->text))
 					overlap = &other->globs[l];
 		}

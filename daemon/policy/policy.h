@@ -17,7 +17,7 @@ enum { POLICY_LEVELS_MAX = 12 }; /* of ancestors that are looked at: containers 
 /* A section of the files. It has those of the values whose origin has a file. */
 struct section {
 	struct pattern pattern; /* of cgroups; no text in other sections */
-	char *name;
+	const char *name;
 	struct policy_origin origin; /* where it began first */
 	struct policy_value values[POLICY_KEYS];
 };
@@ -25,6 +25,12 @@ struct section {
 struct sections {
 	struct section **at;
 	size_t n;
+};
+
+/* The names and the text of all files that were read: policy_load_copy() makes the same policy from it. */
+struct policy_copy {
+	char *bytes;
+	size_t size;
 };
 
 /* To be read; build.h has the functions that fill it. */
@@ -36,9 +42,13 @@ struct policy {
 	struct sections borders;  /* those of them with Tenant= */
 	struct sections owners;	  /* those with OwnNames=: no two of them own the same name */
 	struct sections events;	  /* [Event NAME], sorted by name */
-	char **files;		  /* names */
+	struct policy_copy copy;
 	size_t n_files;
+	bool failed; /* for want of memory */
+	struct policy_block *memory;
 };
+
+enum { POLICY_E_WRONG = 1 };
 
 /*
  * load.c. Reads all *.conf of the directories, which colons separate; `root` (NULL: none) is put before each. 0;
@@ -49,17 +59,9 @@ int policy_load(const char *directories, const char *root, struct problems *prob
 /* The same for these files alone, in their order. */
 int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret);
 
-/* The text and the names of all files that were read: policy_load_copy() makes the same policy from it. */
-struct policy_copy {
-	char *bytes;
-	size_t size;
-};
+/* Takes the copy over. POLICY_E_WRONG also where it is no copy. */
+int policy_load_copy(struct policy_copy *, struct problems *problems, struct policy **ret);
 void policy_copy_deinit(struct policy_copy *);
-/* policy_load() that also returns the copy; where it fails, the copy may be incomplete. */
-int policy_load_copying(const char *directories, const char *root, struct problems *problems,
-			struct policy_copy *ret_copy, struct policy **ret);
-/* POLICY_E_WRONG also where the bytes are no copy. */
-int policy_load_copy(const struct policy_copy *, struct problems *problems, struct policy **ret);
 
 struct policy *policy_ref(struct policy *);
 struct policy *policy_unref(struct policy *);

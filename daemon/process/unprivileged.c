@@ -58,48 +58,24 @@ static _Noreturn void janitor_run(int pipe, void (*remove)(void *), void *data)
 
 static int janitor_start(struct janitor *janitor, void (*remove)(void *), void *data)
 {
-	int ends[2];
+	int ends[2], r;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	janitor->pid = fork();
-	if (janitor->pid < 0) {
-		int r = -errno;
-
-		close(ends[0]);
-		close(ends[1]);
-		return r;
-	}
+	r = janitor->pid < 0 ? -errno : 0;
 	if (janitor->pid == 0) {
 		close(ends[1]);
 		janitor_run(ends[0], remove, data);
 	}
 	close(ends[0]);
 	janitor->pipe = ends[1];
-	return 0;
-}
-
-/* A change of the user clears the signal of --exit-with-parent, so it is set again. */
-static int user_become(uid_t uid, gid_t gid)
-{
-	pid_t parent = getppid();
-	int signal = 0, r;
-
-	prctl(PR_GET_PDEATHSIG, &signal);
-	r = privileges_become(uid, gid);
-	if (r == 0 && signal != 0) {
-		prctl(PR_SET_PDEATHSIG, signal);
-		if (getppid() != parent)
-			raise(signal);
-	}
 	return r;
 }
 
 int unprivileged_become(const char *name, struct janitor *janitor, void (*remove)(void *), void *data)
 {
 	const struct passwd *user;
-	uid_t uid;
-	gid_t gid;
 	int r;
 
 	if (geteuid() != 0)
@@ -109,13 +85,11 @@ int unprivileged_become(const char *name, struct janitor *janitor, void (*remove
 		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
 		return -ENOENT;
 	}
-	uid = user->pw_uid;
-	gid = user->pw_gid;
-	if (uid == 0)
+	if (user->pw_uid == 0)
 		return 0;
 	r = janitor_start(janitor, remove, data);
 	if (r == 0)
-		r = user_become(uid, gid);
+		r = privileges_become(user->pw_uid, user->pw_gid);
 	if (r < 0)
 		log_error("can't give up root's privileges: %s", strerror(-r));
 	/* The change of the user has reset this to fs.suid_dumpable. */

@@ -45,9 +45,14 @@ void quota_event_deinit(struct quota_event *event)
 
 static struct reserve *charge_find_reserve(const struct quota_reserves *reserves)
 {
-	for (size_t i = 0; reserves && i < reserves->n; i++)
-		if (reserve_has_room(reserves->reserve[i]))
-			return reserves->reserve[i];
+	for (size_t i = 0; reserves && i < reserves->n; i++) {
+		struct reserve *reserve = reserves->reserve[i];
+
+		if (reserves->are_of_files)
+			reserve = reserve->files;
+		if (reserve_has_room(reserve))
+			return reserve;
+	}
 	return NULL;
 }
 
@@ -124,8 +129,14 @@ int quota_ask(const struct quota *quota, const struct quota_event *event, const 
 	return check_shares(quota, event, ret_refusal);
 }
 
-static void charge(struct quota *quota, struct quota_event *event, struct reserve *reserve, struct quota_charge *ret)
+int quota_charge(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
+		 struct quota_charge *ret, struct quota_refusal *ret_refusal)
 {
+	struct reserve *reserve = charge_find_reserve(reserves);
+	int r = ret_refusal ? quota_ask(quota, event, reserves, &reserve, ret_refusal) : 0;
+
+	if (r != 0)
+		return r;
 	*ret = (struct quota_charge){ .quota = quota, .event = event, .reserve = reserve };
 	quota_hold(quota);
 	if (reserve) {
@@ -138,24 +149,7 @@ static void charge(struct quota *quota, struct quota_event *event, struct reserv
 		quota_pay(quota);
 		event->machine->common++;
 	}
-}
-
-int quota_charge(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
-		 struct quota_charge *ret, struct quota_refusal *ret_refusal)
-{
-	struct reserve *reserve;
-	int r = quota_ask(quota, event, reserves, &reserve, ret_refusal);
-
-	if (r != 0)
-		return r;
-	charge(quota, event, reserve, ret);
 	return 0;
-}
-
-void quota_charge_again(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
-			struct quota_charge *ret)
-{
-	charge(quota, event, charge_find_reserve(reserves), ret);
 }
 
 void quota_charge_deinit(struct quota_charge *charge)

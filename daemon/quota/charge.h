@@ -30,6 +30,7 @@ struct quota_charge {
 struct quota_reserves {
 	struct reserve *const *reserve;
 	size_t n;
+	bool are_of_files; /* those of data files that are beside them */
 };
 
 enum {
@@ -54,10 +55,11 @@ void quota_event_deinit(struct quota_event *);
 /* Whether one more would be admitted: 0, with the reserve that it would fill, or NULL; or QUOTA_E_… Nothing changes. */
 int quota_ask(const struct quota *, const struct quota_event *, const struct quota_reserves *,
 	      struct reserve **ret_reserve, struct quota_refusal *ret_refusal);
-/* One more for this node, which must not hold it yet. 0 with the receipt, or QUOTA_E_…; then nothing was charged. */
+/*
+ * One more for this node, which must not hold it yet. 0 with the receipt, or QUOTA_E_…; then nothing was charged. Without `ret_refusal`
+ * it is charged even if there is no room.
+ */
 int quota_charge(struct quota *, struct quota_event *, const struct quota_reserves *, struct quota_charge *ret,
 		 struct quota_refusal *ret_refusal);
-/* After a restart: charges again, without asking whether there is room. */
-void quota_charge_again(struct quota *, struct quota_event *, const struct quota_reserves *, struct quota_charge *ret);
 /* Refunds. Safe on a receipt that was never charged, and twice. */
 void quota_charge_deinit(struct quota_charge *);

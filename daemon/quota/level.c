@@ -18,20 +18,6 @@
 
 static const char root[] = "/";
 
-struct quota *level_quota(struct level *level, enum resource resource)
-{
-	struct quota *const quotas[] = { &level->quota, &level->files, &level->leases };
-
-	return quotas[resource];
-}
-
-struct quota *level_own_quota(struct level *level, enum resource resource)
-{
-	struct quota *const quotas[] = { &level->own, &level->own_files, &level->own_leases };
-
-	return quotas[resource];
-}
-
 static struct level *level_lookup(struct level *const *table, const char *path, size_t length)
 {
 	struct level *level;
@@ -66,8 +52,8 @@ static struct level *level_new(struct level **table, struct level *parent, const
 	}
 	level->parent = parent;
 	for (enum resource i = 0; i < RESOURCES; i++) {
-		quota_init(level_quota(level, i), parent ? level_quota(parent, i) : NULL);
-		quota_init(level_own_quota(level, i), level_quota(level, i));
+		quota_init(&level->quota[i], parent ? &parent->quota[i] : NULL);
+		quota_init(&level->own[i], &level->quota[i]);
 	}
 	return level;
 }
@@ -115,8 +101,8 @@ struct level *level_unref(struct level *level)
 
 		HASH_DELETE(by_path, *level->table, level);
 		for (enum resource i = 0; i < RESOURCES; i++) {
-			quota_deinit(level_own_quota(level, i));
-			quota_deinit(level_quota(level, i));
+			quota_deinit(&level->own[i]);
+			quota_deinit(&level->quota[i]);
 		}
 		free(level->refusals);
 		free(level);
@@ -127,8 +113,8 @@ struct level *level_unref(struct level *level)
 
 void level_set_maximum(struct level *level, enum resource resource, uint32_t maximum, bool is_own)
 {
-	quota_set_maximum(level_quota(level, resource), is_own ? maximum : QUOTA_NO_MAXIMUM, is_own);
-	quota_set_maximum(level_own_quota(level, resource), maximum, is_own);
+	quota_set_maximum(&level->quota[resource], is_own ? maximum : QUOTA_NO_MAXIMUM, is_own);
+	quota_set_maximum(&level->own[resource], maximum, is_own);
 }
 
 struct level *level_of(struct level *level, const struct quota *quota, bool *ret_own)
@@ -137,7 +123,7 @@ struct level *level_of(struct level *level, const struct quota *quota, bool *ret
 
 	while (at < (const char *)level || at >= (const char *)(level + 1))
 		level = level->parent;
-	*ret_own = quota == &level->own || quota == &level->own_files || quota == &level->own_leases;
+	*ret_own = quota >= level->own && quota < level->own + RESOURCES;
 	return level;
 }
 
@@ -145,7 +131,7 @@ uint32_t level_room(struct level *level, enum resource resource)
 {
 	uint32_t least = UINT32_MAX;
 
-	for (const struct quota *quota = level_own_quota(level, resource); quota; quota = quota->parent)
+	for (const struct quota *quota = &level->own[resource]; quota; quota = quota->parent)
 		least = MIN(least, quota_room(quota));
 	return least;
 }

@@ -26,11 +26,9 @@ enum resource {
 };
 
 struct level {
-	struct quota quota; /* of the cgroup with all that is below it: its events */
-	struct quota own;   /* of the tenants of this very path; below the other one */
-	struct quota files, own_files;
-	struct quota leases, own_leases;
-	uint32_t connections; /* here and below */
+	struct quota quota[RESOURCES]; /* of the cgroup with all that is below it */
+	struct quota own[RESOURCES];   /* of the tenants of this very path; below the other one */
+	uint32_t connections;	       /* here and below */
 	uint32_t max_connections;
 	struct bucket requests;	    /* likewise */
 	struct bucket own_requests; /* of the tenants of this very path */
@@ -66,9 +64,6 @@ struct level *level_unref(struct level *);
  * this very path alone, and leaves its tenants to the fair share.
  */
 void level_set_maximum(struct level *, enum resource, uint32_t maximum, bool is_own);
-/* The quota of this level with all below it, and the one of this very path. */
-struct quota *level_quota(struct level *, enum resource);
-struct quota *level_own_quota(struct level *, enum resource);
 /* One more, or one less, at this level and all above. */
 void level_connect(struct level *);
 void level_disconnect(struct level *);

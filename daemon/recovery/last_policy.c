@@ -60,20 +60,17 @@ int last_policy_read(const char *directory, uid_t user, struct policy **ret, tim
 	struct stat status = { 0 };
 	int r = kept_read(directory, user, &copy, &status);
 
+	if (r == 0 && policy_load_copy(&copy, &problems, ret) != 0)
+		r = -EBADMSG;
 	if (r == -ENOENT)
 		text_printf(why, "none is kept in %s", directory);
-	else if (r == -EPERM)
-		text_printf(why, "%s/%s is not used: another user than root and userevd's could have written it",
-			    directory, kept_name);
 	else if (r < 0)
-		text_printf(why, "%s/%s can't be read: %s", directory, kept_name, strerror(-r));
+		text_printf(why, "%s/%s is not used: %s", directory, kept_name,
+			    r == -EPERM	    ? "another user than root and userevd's could have written it"
+			    : r == -EBADMSG ? "it is damaged, or has errors itself"
+					    : strerror(-r));
 	if (r < 0)
 		return r;
-	r = policy_load_copy(&copy, &problems, ret);
-	if (r != 0) {
-		text_printf(why, "%s/%s is not used: it is damaged, or has errors itself", directory, kept_name);
-		return r < 0 ? r : -EBADMSG;
-	}
 	*ret_since = status.st_mtime;
 	return 0;
 }

@@ -30,47 +30,34 @@ struct bequest {
 	bool incomplete; /* no memory */
 };
 
-/* Takes over the fd of the call. */
-static void bequest_add(struct bequest *bequest, struct kernel_call call, const char *text)
+/* With copies of its fd, or -1, and its text, or NULL. */
+static bool bequest_add(struct bequest *bequest, struct kernel_call call, int fd, const char *text)
 {
 	struct kernel_call *calls = array_grow(bequest->calls, bequest->n, sizeof(*calls));
 
+	call.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	call.text = text ? strdup(text) : NULL;
 	bequest->calls = calls ? calls : bequest->calls;
-	if (calls && (!text || call.text)) {
+	if (calls && (fd < 0 || call.fd >= 0) && (!text || call.text)) {
 		calls[bequest->n++] = call;
-		return;
+		return true;
 	}
 	bequest->incomplete = true;
 	free((void *)call.text);
 	fd_close(call.fd);
+	return false;
 }
 
-static int bequest_copy_fd(int fd)
-{
-	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-}
-
-/* Without fds for copies the page is left out: then the keeper refuses the calls for that page, and on_adopted() logs that. */
+/* Both files, or none. */
 static void bequest_add_page(struct bequest *bequest, const struct tenant *tenant)
 {
-	const int fds[] = { bequest_copy_fd(tenant->page_writable), bequest_copy_fd(tenant->page_fd) };
-	const bool complete = fds[0] >= 0 && fds[1] >= 0;
+	const struct kernel_call writable = { .op = KERNEL_PAGE_ADOPT, .page = tenant->number, .index = 1 };
+	const struct kernel_call clients = { .op = KERNEL_PAGE_ADOPT, .page = tenant->number };
 
-	for (uint32_t i = 0; i < ARRAY_SIZE(fds); i++) {
-		/* Index 1 is the writable one. */
-		struct kernel_call call = {
-			.op = KERNEL_PAGE_ADOPT,
-			.page = tenant->number,
-			.index = 1 - i,
-			.fd = fds[i],
-		};
-
-		if (complete)
-			bequest_add(bequest, call, NULL);
-		else
-			fd_close(fds[i]);
-	}
+	if (tenant->page_writable >= 0 && tenant->page_fd >= 0 &&
+	    bequest_add(bequest, writable, tenant->page_writable, NULL) &&
+	    !bequest_add(bequest, clients, tenant->page_fd, NULL))
+		fd_close(bequest->calls[--bequest->n].fd);
 }
 
 static void bequest_add_reference(struct bequest *bequest, const struct reference *reference)
@@ -83,29 +70,25 @@ static void bequest_add_reference(struct bequest *bequest, const struct referenc
 		.flags = grant->event->flags,
 		.bit = grant->bit,
 		.index = reference->index,
-		.fd = -1,
 	};
 
-	bequest_add(bequest, call, grant->event->description);
+	bequest_add(bequest, call, -1, grant->event->description);
 }
 
 static void bequest_add_stream(struct bequest *bequest, const struct stream *stream)
 {
-	int copy = bequest_copy_fd(stream->fd);
+	const struct kernel_call call = {
+		.op = KERNEL_STREAM_ADOPT,
+		.stream = stream->number,
+		.page = stream->tenant->number,
+		.number = stream->place,
+	};
 	const struct reference *reference;
 
 	/* A stream that is being made is asked for again. A stream without a file only lingers. */
-	if (!stream->made || stream->ends || (stream->fd >= 0 && copy < 0))
+	if (!stream->made || stream->ends)
 		return;
-	bequest_add(bequest,
-		    (struct kernel_call){
-			    .op = KERNEL_STREAM_ADOPT,
-			    .stream = stream->number,
-			    .page = stream->tenant->number,
-			    .number = stream->place,
-			    .fd = copy,
-		    },
-		    NULL);
+	bequest_add(bequest, call, stream->fd, NULL);
 	ID_TABLE_FOREACH(reference, &stream->references)
 		bequest_add_reference(bequest, reference);
 }
@@ -123,7 +106,7 @@ static void on_adopted(void *data, struct kernel_call *calls, size_t n)
 		error = calls[i].result;
 	}
 	if (bequest->incomplete)
-		log_error("out of memory: the new keeper has only a part of the pages, files and events");
+		log_error("no memory or fds: the new keeper has only a part of the pages, files and events");
 	else if (failed == 0)
 		log_notice("a new keeper has taken over, with %zu pages, files and events, in %.0f ms", n,
 			   (clock_now() - bequest->begun) * 1000);

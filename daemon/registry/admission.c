@@ -108,7 +108,7 @@ static int admission_answer(const struct tenant *tenant, enum resource resource,
 	switch (r) {
 	case QUOTA_E_MAXIMUM:
 		r = refuse_maximum(tenant, resource, refusal->at, why);
-		/* A registration can't be removed from a file. For streams that are kept see streams_yield(). */
+		/* A registration can't be removed from a file. For streams that are kept see kept_yield(). */
 		if (resource == RESOURCE_EVENTS && tenant->lingering > 0 && tenant->level->n_kept == 0)
 			text_printf(why, "; %u linger%s until all events of %s data file are released",
 				    tenant->lingering, tenant->lingering == 1 ? "s" : "",
@@ -123,49 +123,37 @@ static int admission_answer(const struct tenant *tenant, enum resource resource,
 	}
 }
 
-/* Of all sections that reserve events for the tenant: the reserves of events, or of data files. */
-static struct quota_reserves reserves_of(const struct tenant *tenant, enum resource resource, struct reserve *place[])
+static struct quota_reserves reserves_of(const struct tenant *tenant, enum resource resource)
 {
-	const struct rules *rules = &tenant->rules;
-
-	for (size_t i = 0; i < rules->n_reserves; i++)
-		place[i] = resource == RESOURCE_FILES ? rules->reserve[i]->files : rules->reserve[i];
-	return (struct quota_reserves){ .reserve = place, .n = rules->n_reserves };
+	return (struct quota_reserves){
+		.reserve = tenant->rules.reserve,
+		.n = tenant->rules.n_reserves,
+		.are_of_files = resource == RESOURCE_FILES,
+	};
 }
 
 int admission_charge(struct tenant *tenant, enum resource resource, struct quota_event *thing, struct quota_charge *ret,
 		     struct text *why)
 {
-	struct reserve *place[POLICY_LEVELS_MAX + 1];
-	const struct quota_reserves reserves = reserves_of(tenant, resource, place);
+	const struct quota_reserves reserves = reserves_of(tenant, resource);
 	struct quota_refusal refusal;
-	int r = quota_charge(level_own_quota(tenant->level, resource), thing, &reserves, ret, &refusal);
+	int r = quota_charge(&tenant->level->own[resource], thing, &reserves, ret, why ? &refusal : NULL);
 
 	return r == 0 ? 0 : admission_answer(tenant, resource, thing, &refusal, r, why);
 }
 
-void admission_charge_again(struct tenant *tenant, enum resource resource, struct quota_event *thing,
-			    struct quota_charge *ret)
-{
-	struct reserve *place[POLICY_LEVELS_MAX + 1];
-	const struct quota_reserves reserves = reserves_of(tenant, resource, place);
-
-	quota_charge_again(level_own_quota(tenant->level, resource), thing, &reserves, ret);
-}
-
 int admission_ask(const struct tenant *tenant, const struct quota_event *event, struct reserve **ret, struct text *why)
 {
-	struct reserve *place[POLICY_LEVELS_MAX + 1];
-	const struct quota_reserves reserves = reserves_of(tenant, RESOURCE_EVENTS, place);
+	const struct quota_reserves reserves = reserves_of(tenant, RESOURCE_EVENTS);
 	struct quota_refusal refusal;
-	int r = quota_ask(&tenant->level->own, event, &reserves, ret, &refusal);
+	int r = quota_ask(&tenant->level->own[RESOURCE_EVENTS], event, &reserves, ret, &refusal);
 
 	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
 }
 
 int admission_ask_lease(const struct tenant *tenant, struct text *why)
 {
-	const struct quota *full = quota_find_full(&tenant->level->own_leases);
+	const struct quota *full = quota_find_full(&tenant->level->own[RESOURCE_LEASES]);
 
 	return full ? refuse_maximum(tenant, RESOURCE_LEASES, full, why) : 0;
 }
@@ -174,7 +162,7 @@ void admission_warn(struct tenant *tenant, enum resource resource)
 {
 	const struct quota *at;
 
-	while ((at = quota_warn(level_own_quota(tenant->level, resource)))) {
+	while ((at = quota_warn(&tenant->level->own[resource]))) {
 		bool is_own;
 		struct level *level = level_of(tenant->level, at, &is_own);
 

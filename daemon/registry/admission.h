@@ -11,10 +11,11 @@ struct reserve;
 struct tenant;
 struct text;
 
-/* Charges the tenant for one event or data file more. 0, or a positive enum refusal with a sentence in `why`. */
+/*
+ * Charges the tenant for one event or data file more. 0, or a positive enum refusal with a sentence in `why`. NULL: what the tenant held
+ * before a restart, or what is never refused.
+ */
 int admission_charge(struct tenant *, enum resource, struct quota_event *, struct quota_charge *ret, struct text *why);
-/* Charges what the tenant held before a restart, or what is never refused. */
-void admission_charge_again(struct tenant *, enum resource, struct quota_event *, struct quota_charge *ret);
 /* Whether it would be charged for one event more; with the reserve that it would fill, or NULL. Nothing changes. */
 int admission_ask(const struct tenant *, const struct quota_event *, struct reserve **ret, struct text *why);
 

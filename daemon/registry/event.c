@@ -8,8 +8,8 @@
 #include "daemon/limits.h"
 #include "daemon/process/memory.h"
 #include "daemon/registry/admission.h"
+#include "daemon/registry/kept.h"
 #include "daemon/registry/rules.h"
-#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/refusal.h"
 
@@ -222,7 +222,7 @@ static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64
 			      struct text *why)
 {
 	struct grant *grant = grant_find(tenant, event);
-	int r = 0;
+	int r;
 
 	if (grant) {
 		*ret = grant_ref(grant);
@@ -231,10 +231,7 @@ static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64
 	grant = grant_new(tenant, event, number);
 	if (!grant)
 		return -ENOMEM;
-	if (number)
-		admission_charge_again(tenant, RESOURCE_EVENTS, &event->account, &grant->charge);
-	else
-		r = admission_charge(tenant, RESOURCE_EVENTS, &event->account, &grant->charge, why);
+	r = admission_charge(tenant, RESOURCE_EVENTS, &event->account, &grant->charge, number ? NULL : why);
 	if (r != 0) {
 		grant_free(grant);
 		return r;
@@ -264,7 +261,7 @@ static int grant_make(struct tenant *tenant, const struct description *descripti
 	if (r != 0 && event)
 		event_tidy(tenant->registry, event);
 	/* Not before: giving up kept streams may free the event. */
-	if (r > 0 && streams_yield(tenant->level))
+	if (r > 0 && kept_yield(tenant->level))
 		text_printf(why, "; events kept after their programs ended are released now: try again");
 	return r;
 }

@@ -3,12 +3,11 @@
 #include "daemon/registry/fd_budget.h"
 
 #include "daemon/process/fds.h"
-#include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 
 static size_t fd_budget_used(const struct registry *registry)
 {
-	size_t n = registry->n_holders + HASH_CNT(by_number, registry->streams);
+	size_t n = registry->n_holders + registry->n_streams;
 
 	if (!registry->ledger)
 		return n + HASH_CNT(by_identity, registry->tenants);

@@ -27,7 +27,7 @@ static void lease_begin(struct holder *holder, struct share *share, struct refer
 {
 	/* The first lease is charged with the reference. */
 	if (reference->leases++ > 0)
-		quota_hold(&holder->tenant->level->own_leases);
+		quota_hold(&holder->tenant->level->own[RESOURCE_LEASES]);
 	else
 		reference->stream->live++;
 	share->leases++;
@@ -43,11 +43,14 @@ struct reference *lease_get(struct holder *holder, struct reference *reference)
 
 	if (leased)
 		return leased;
-	/* Room first: a share without a lease would stay. */
-	share = id_table_reserve(&holder->leases, 1) ? share_get(holder, reference->stream) : NULL;
-	if (!share)
+	/* The share comes last: without a lease it would stay. */
+	if (!id_table_add(&holder->leases, reference))
 		return NULL;
-	id_table_add(&holder->leases, reference);
+	share = share_get(holder, reference->stream);
+	if (!share) {
+		id_table_remove(&holder->leases, reference);
+		return NULL;
+	}
 	lease_begin(holder, share, reference);
 	return reference;
 }
@@ -60,7 +63,7 @@ bool lease_release(struct holder *holder, struct reference *reference)
 	lease_enter(share, reference, false);
 	share->leases--;
 	if (--reference->leases > 0)
-		quota_release(&holder->tenant->level->own_leases);
+		quota_release(&holder->tenant->level->own[RESOURCE_LEASES]);
 	else
 		reference->stream->live--;
 	grant_lease_ends(reference->grant);

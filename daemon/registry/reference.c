@@ -9,16 +9,6 @@
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 
-/* A reference that is being released. It is NULL if the reference was freed before the kernel answered. */
-struct release {
-	struct reference *reference;
-};
-
-struct releases {
-	struct kernel_call *calls;
-	struct release release[];
-};
-
 /* The entry that the kernel was asked for it becomes that of the reference, unless it has one. */
 static void reference_enter(struct reference *reference, uint32_t *asked)
 {
@@ -51,13 +41,11 @@ void reference_free(struct reference *reference)
 	struct grant *grant = reference->grant;
 	struct tenant *tenant = reference->stream->tenant;
 
-	if (reference->release)
-		reference->release->reference = NULL;
 	tenant->ended++;
 	ledger_strike(tenant->registry->ledger, &reference->entry);
 	id_table_remove(&reference->stream->references, reference);
 	LIST_REMOVE(reference, in_grant);
-	quota_release(&tenant->level->own_leases);
+	quota_release(&tenant->level->own[RESOURCE_LEASES]);
 	reference->stream = NULL;
 	if (reference != &grant->first)
 		free(reference);
@@ -74,7 +62,7 @@ struct reference *reference_find(const struct stream *stream, const struct grant
 {
 	struct reference *reference = reference_there(stream, grant);
 
-	return reference && !reference->release ? reference : NULL;
+	return reference && !reference->releasing ? reference : NULL;
 }
 
 /* NULL: no memory. */
@@ -94,7 +82,7 @@ static struct reference *reference_new(struct stream *stream, struct grant *gran
 	grant_ref(grant);
 	LIST_INSERT_HEAD(&grant->registered, reference, in_grant);
 	/* The charge of its first lease; without any lease the reference itself counts as one. */
-	quota_hold(&stream->tenant->level->own_leases);
+	quota_hold(&stream->tenant->level->own[RESOURCE_LEASES]);
 	return reference;
 }
 
@@ -111,27 +99,38 @@ struct reference *reference_get(struct stream *stream, struct grant *grant, uint
 	return reference;
 }
 
-static void on_released(void *data, struct kernel_call *calls, size_t n)
+struct releases {
+	struct registry *registry;
+	uint32_t *bit; /* of the references, behind the calls */
+	struct kernel_call calls[];
+};
+
+/*
+ * The kernel answers in the order of the calls. So a reference that was leased again, or made anew, is registered after this answer; and
+ * the stream may have ended meanwhile.
+ */
+static void reference_on_released(struct registry *registry, const struct kernel_call *call, uint32_t bit)
 {
-	struct releases *releases = data;
+	struct stream *stream = stream_by_number(registry, call->stream);
+	struct reference *reference = stream ? id_table_find(&stream->references, bit) : NULL;
 
-	for (size_t i = 0; i < n; i++) {
-		struct reference *reference = releases->release[i].reference;
-		struct stream *stream = reference ? reference->stream : NULL;
-		bool gone = calls[i].result == KERNEL_OK || calls[i].result == KERNEL_E_NO_SUCH;
+	if (!reference || !reference->releasing)
+		return;
+	reference->releasing = false;
+	/* KERNEL_E_LINGERS: it stays as long as its stream. */
+	if ((call->result != KERNEL_OK && call->result != KERNEL_E_NO_SUCH) || reference->leases > 0)
+		return;
+	reference_free(reference);
+	if (stream->users == 0 && stream->references.n == 0)
+		stream_free(stream);
+}
 
-		if (!reference)
-			continue;
-		reference->release = NULL;
-		/* KERNEL_E_LINGERS: it stays as long as its stream. It may have been leased again meanwhile. */
-		if (!gone || reference->leases > 0)
-			continue;
-		reference_free(reference);
-		if (stream->users == 0 && stream->references.n == 0)
-			stream_free(stream);
-	}
-	free(calls);
-	free(releases);
+static void references_on_released(void *data, struct kernel_call *calls, size_t n)
+{
+	_cleanup_(freep) struct releases *releases = data;
+
+	for (size_t i = 0; i < n; i++)
+		reference_on_released(releases->registry, &calls[i], releases->bit[i]);
 }
 
 void references_release(struct reference *const *references, size_t n)
@@ -141,24 +140,20 @@ void references_release(struct reference *const *references, size_t n)
 	/* With KeepFor=, events without a lease stay registered. */
 	if (n == 0 || rules_keep_for(references[0]->stream->tenant) > 0)
 		return;
-	releases = calloc(1, sizeof(*releases) + n * sizeof(releases->release[0]));
-	if (releases)
-		releases->calls = calloc(n, sizeof(*releases->calls));
-	if (!releases || !releases->calls) {
-		free(releases);
+	releases = malloc(sizeof(*releases) + n * (sizeof(releases->calls[0]) + sizeof(releases->bit[0])));
+	if (!releases)
 		return; /* they stay charged until their stream ends */
-	}
 	references[0]->stream->tenant->ended++;
+	releases->registry = references[0]->stream->registry;
+	releases->bit = (uint32_t *)&releases->calls[n];
 	for (size_t i = 0; i < n; i++) {
-		if (references[i]->release)
-			references[i]->release->reference = NULL;
-		references[i]->release = &releases->release[i];
-		releases->release[i].reference = references[i];
+		references[i]->releasing = true;
+		releases->bit[i] = (uint32_t)references[i]->bit;
 		releases->calls[i] = (struct kernel_call){
 			.op = KERNEL_RELEASE,
 			.stream = references[i]->stream->number,
 			.index = references[i]->index,
 		};
 	}
-	kernel_submit(references[0]->stream->registry->kernel, releases->calls, n, on_released, releases);
+	kernel_submit(releases->registry->kernel, releases->calls, n, references_on_released, releases);
 }

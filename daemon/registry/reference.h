@@ -6,7 +6,6 @@
 #include "daemon/registry/registry.h"
 
 struct grant;
-struct release;
 struct stream;
 
 /* It holds its grant. */
@@ -17,7 +16,7 @@ struct reference {
 	uint32_t index;
 	uint32_t entry; /* in the ledger */
 	unsigned leases;
-	struct release *release; /* under way in the kernel */
+	bool releasing; /* the kernel is asked to unregister it */
 	LIST_ENTRY(reference) in_grant;
 };
 

@@ -96,6 +96,7 @@ struct registry {
 	uint32_t n_events;
 	uint32_t leases;
 	uint32_t n_holders;
+	uint32_t n_streams;
 	unsigned copies; /* fds on their way to the keeper, or that are closed when it has closed its own */
 
 	uint64_t lost; /* records, by all programs that ever reported */

@@ -139,7 +139,7 @@ static const enum policy_key limits[RESOURCES] = {
 
 enum policy_key rules_limit_key(enum resource resource, bool is_own)
 {
-	return is_own ? limits[resource] : policy_key_of_daemon(limits[resource]);
+	return is_own ? limits[resource] : policy_keys[limits[resource]].of_daemon;
 }
 
 static void set_maximum(const struct registry *registry, struct level *level, const struct policy_rules *rules,

@@ -10,6 +10,7 @@
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/fd_budget.h"
+#include "daemon/registry/kept.h"
 #include "daemon/registry/linger.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/refusals.h"
@@ -57,7 +58,7 @@ static int stream_make(struct tenant *tenant, uid_t uid, uint32_t number, bool a
 {
 	struct registry *registry = tenant->registry;
 	struct stream *stream = calloc(1, sizeof(*stream));
-	int r = 0;
+	int r;
 
 	if (!stream)
 		return -ENOMEM;
@@ -77,15 +78,15 @@ static int stream_make(struct tenant *tenant, uid_t uid, uint32_t number, bool a
 	}
 	/* Files for declared events are not refused. */
 	if (again || streq(tenant->path, TENANT_OF_POLICY))
-		admission_charge_again(tenant, RESOURCE_FILES, &stream->account, &stream->charge);
-	else
-		r = admission_charge(tenant, RESOURCE_FILES, &stream->account, &stream->charge, why);
+		why = NULL;
+	r = admission_charge(tenant, RESOURCE_FILES, &stream->account, &stream->charge, why);
 	if (r != 0) {
 		HASH_DELETE(by_number, registry->streams, stream);
 		free(stream);
 		return r;
 	}
 	tenant->streams++;
+	registry->n_streams++;
 	stream_enter(stream);
 	*ret = stream;
 	return 0;
@@ -100,7 +101,7 @@ int stream_new(struct tenant *tenant, uid_t uid, struct kernel_call *ret_call, s
 		registry->last_stream++;
 	while (registry->last_stream == 0 || stream_by_number(registry, registry->last_stream));
 	r = stream_make(tenant, uid, registry->last_stream, false, ret, why);
-	if (r > 0 && streams_yield(tenant->level))
+	if (r > 0 && kept_yield(tenant->level))
 		text_printf(why, "; files kept after their programs ended are released now: try again");
 	if (r != 0)
 		return r;
@@ -273,21 +274,9 @@ struct stream *stream_for(const struct holder *holder)
 	return NULL;
 }
 
-static void stream_keep_no_more(struct stream *stream)
-{
-	struct level *level = stream->tenant->level;
-
-	if (!stream->kept)
-		return;
-	stream->kept = false;
-	ev_timer_stop(stream->registry->loop, &stream->w_idle);
-	TAILQ_REMOVE(&level->kept, stream, idle);
-	level->n_kept--;
-}
-
 struct stream *stream_use(struct stream *stream)
 {
-	stream_keep_no_more(stream);
+	kept_end(stream);
 	stream->users++;
 	return stream;
 }
@@ -329,7 +318,7 @@ static void stream_begin_end(struct stream *stream)
 		if (--tenant->unwatched == 0)
 			LIST_REMOVE(tenant, in_unwatched);
 	}
-	stream_keep_no_more(stream);
+	kept_end(stream);
 	stream_unshare(stream);
 	stream->fd = fd_close(stream->fd);
 	kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = stream->number });
@@ -356,6 +345,7 @@ static void stream_release(struct stream *stream, unsigned most)
 	quota_event_deinit(&stream->account);
 	free(stream);
 	tenant->streams--;
+	registry->n_streams--;
 	tenant_release(tenant);
 }
 
@@ -374,9 +364,9 @@ void streams_end(struct registry *registry)
 }
 
 /* Our copy must not keep the file open. The keeper closes its own copy at the first poll. */
-static void stream_leave(struct stream *stream)
+void stream_leave(struct stream *stream)
 {
-	stream_keep_no_more(stream);
+	kept_end(stream);
 	stream_unshare(stream);
 	stream->fd = fd_close(stream->fd);
 	stream->closed = true;
@@ -387,77 +377,6 @@ static void stream_leave(struct stream *stream)
 		linger_begin(stream);
 }
 
-static void stream_on_kept(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
-{
-	stream_leave(container_of(w, struct stream, w_idle));
-}
-
-/* Whether each event of the kept stream is also on the other, which may be of the next tenant of that path. */
-static bool stream_has_all(const struct stream *stream, const struct stream *kept)
-{
-	const struct reference *reference;
-
-	ID_TABLE_FOREACH(reference, &kept->references) {
-		const struct grant *grant = grant_find(stream->tenant, reference->grant->event);
-
-		if (!grant || !reference_there(stream, grant))
-			return false;
-	}
-	return true;
-}
-
-void stream_replaces(const struct stream *stream)
-{
-	struct stream *kept, *next;
-
-	for (kept = TAILQ_FIRST(&stream->tenant->level->kept); kept; kept = next) {
-		next = TAILQ_NEXT(kept, idle);
-		if (kept != stream && stream_has_all(stream, kept))
-			stream_leave(kept);
-	}
-}
-
-bool streams_yield(struct level *level)
-{
-	bool any = !TAILQ_EMPTY(&level->kept);
-
-	/* The last stream may hold the last reference to the level. */
-	level_ref(level);
-	while (!TAILQ_EMPTY(&level->kept))
-		stream_leave(TAILQ_FIRST(&level->kept));
-	level_unref(level);
-	return any;
-}
-
-/* Whether one of its events is used on no other stream of the tenant. Kept streams don't count: they may end sooner. */
-static bool stream_is_needed(const struct stream *stream)
-{
-	const struct reference *at, *other;
-
-	ID_TABLE_FOREACH(at, &stream->references) {
-		LIST_FOREACH(other, &at->grant->registered, in_grant)
-			if (other != at && other->stream->users > 0)
-				break;
-		if (!other)
-			return true;
-	}
-	return false;
-}
-
-static void stream_keep(struct stream *stream)
-{
-	struct level *level = stream->tenant->level;
-
-	stream->kept = true;
-	ev_timer_init(&stream->w_idle, stream_on_kept, rules_keep_for(stream->tenant), 0.);
-	ev_timer_start(stream->registry->loop, &stream->w_idle);
-	TAILQ_INSERT_TAIL(&level->kept, stream, idle);
-	level->n_kept++;
-	stream_replaces(stream);
-	if (level->n_kept > KEPT_MAX)
-		stream_leave(TAILQ_FIRST(&level->kept));
-}
-
 void stream_unuse(struct stream *stream)
 {
 	if (stream->users == 1)
@@ -465,8 +384,8 @@ void stream_unuse(struct stream *stream)
 	if (--stream->users > 0)
 		return;
 	if (rules_keep_for(stream->tenant) > 0 && stream->made && !stream->failed && !stream->self_registered &&
-	    !stream->closed && stream_is_needed(stream) && fd_budget_may_keep(stream->registry))
-		stream_keep(stream);
+	    !stream->closed && kept_is_needed(stream) && fd_budget_may_keep(stream->registry))
+		kept_begin(stream);
 	else
 		stream_leave(stream);
 }

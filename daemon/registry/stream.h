@@ -93,11 +93,8 @@ void stream_unuse(struct stream *);
  */
 bool stream_must_stay(struct stream *, unsigned own);
 
-/* After a refusal at this level: gives up its kept streams. Whether there were any. */
-bool streams_yield(struct level *);
-/* Gives up the kept streams of the level whose events are all on this one, too. */
-void stream_replaces(const struct stream *);
-
+/* It has no user, and is not kept any more: it lingers, or ends if nothing is registered on it. */
+void stream_leave(struct stream *);
 /*
  * Ends it, whether or not copies of the file are open. If it has many events, streams_end() releases the rest; their charges stay until
  * then.

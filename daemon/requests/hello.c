@@ -28,7 +28,7 @@ static void hello_welcome(struct client *client, uint32_t serial, uint64_t under
 		.payload_max = facts->payload_max,
 		.packet_max = WIRE_PACKET_MAX,
 		.batch_max = WIRE_BATCH_MAX,
-		.events_max = tenant->level->own.maximum,
+		.events_max = tenant->level->own[RESOURCE_EVENTS].maximum,
 		.backend = facts->backend,
 	};
 

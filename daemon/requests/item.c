@@ -102,10 +102,10 @@ static struct reference *register_find_shared(struct holder *holder, const struc
 	struct reference *reference;
 
 	LIST_FOREACH(reference, &grant->registered, in_grant)
-		if (!reference->release && share_find(holder, reference->stream))
+		if (!reference->releasing && share_find(holder, reference->stream))
 			return reference;
 	LIST_FOREACH(reference, &grant->registered, in_grant)
-		if (!reference->release && stream_may_serve(reference->stream, holder))
+		if (!reference->releasing && stream_may_serve(reference->stream, holder))
 			/* One more file has to fit into the answer, and there may be a new stream, too. */
 			return shares_count_unsent(holder) < WIRE_FDS_MAX - 1 ? reference : NULL;
 	return NULL;
@@ -134,7 +134,7 @@ static struct reference *register_find_reference(struct holder *holder, const st
 	/* For a persistent event the kernel is asked each time. */
 	if (LIST_EMPTY(&item->grant->registered) || item->flags & REGISTER_PERSIST)
 		return NULL;
-	if (reference && !reference->release)
+	if (reference && !reference->releasing)
 		return reference;
 	if (rules_share_streams(holder->tenant))
 		return register_find_shared(holder, item->grant);
@@ -174,7 +174,7 @@ static void register_add_call(struct batch *batch, struct item *item)
 
 	reference_enter_asked(stream, item->grant, &item->asked);
 	/* Room for the lease, until the call is answered. */
-	quota_hold(&stream->tenant->level->own_leases);
+	quota_hold(&stream->tenant->level->own[RESOURCE_LEASES]);
 	batch_add(batch, item,
 		  (struct kernel_call){
 			  .op = KERNEL_REGISTER,
@@ -290,7 +290,7 @@ void item_settle(struct batch *batch, struct item *item, const struct kernel_cal
 	const char *sentence;
 
 	/* The reference and the lease are charged by themselves. */
-	quota_release(&stream->tenant->level->own_leases);
+	quota_release(&stream->tenant->level->own[RESOURCE_LEASES]);
 	if (!stream->failed && call->result == KERNEL_OK) {
 		item_grant(registration, item, call);
 		ledger_strike(registration->registry->ledger, &item->asked);

@@ -13,8 +13,8 @@ int handle_query(struct client *client, const struct message *message)
 
 	kernel_page_stats(client->holder.registry->kernel, tenant->number, &stats);
 	account = (struct wire_account){
-		.events = tenant->level->own.held,
-		.events_max = tenant->level->own.maximum,
+		.events = tenant->level->own[RESOURCE_EVENTS].held,
+		.events_max = tenant->level->own[RESOURCE_EVENTS].maximum,
 		.lingering = tenant->lingering,
 		.leases = client->holder.leases.n,
 		.connections = tenant->connections,

@@ -16,6 +16,7 @@
 #include "daemon/registry/admission.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/kept.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "daemon/requests/registered.h"
@@ -188,7 +189,7 @@ static void register_finish(struct registration *registration)
 	if (registration->has_self_registered)
 		stream_note_self_registered(registration->stream);
 	if (registration->stream)
-		stream_replaces(registration->stream);
+		kept_replace(registration->stream);
 	registration_free(registration);
 }
 

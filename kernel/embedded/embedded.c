@@ -34,17 +34,13 @@ static void embedded_free_page(struct embedded *embedded, struct embedded_page *
 	free(page);
 }
 
-static int embedded_page_new(struct embedded *embedded, struct kernel_call *call, const struct target *target)
+static int embedded_page_new(struct embedded *embedded, struct kernel_call *call, const struct target *target _unused_)
 {
 	const size_t length = strlen(call->text);
 	_cleanup_(fd_closep) int fd = -1;
 	struct embedded_page *page;
 	int r;
 
-	if (target->page)
-		return -EEXIST;
-	if (length > WIRE_TENANT_MAX)
-		return -ENAMETOOLONG;
 	page = calloc(1, sizeof(*page) + length + 1);
 	if (!page)
 		return -ENOMEM;
@@ -75,8 +71,6 @@ static int embedded_page_free(struct embedded *embedded, struct kernel_call *cal
 
 static int embedded_stream_new(struct embedded *embedded, struct kernel_call *call, const struct target *target)
 {
-	if (target->source)
-		return -EEXIST;
 	return source_new(embedded, call->stream, target->page, &call->fd);
 }
 

@@ -23,27 +23,10 @@ enum {
 	EMBEDDED_DISPATCH_MAX = 512,   /* records per dispatch, so that the daemon gets to other work */
 	EMBEDDED_TURN_MAX = 16,	       /* records of one source before the turn of the next source */
 	EMBEDDED_PARSED_EVENTS = 64,   /* a parsed description takes 8 kB, and few events are recorded at a time */
-	EMBEDDED_NAMED_WRITERS = 8,    /* whose comm is cached during one dispatch */
 	EMBEDDED_COMM_MAX = 16,	       /* the kernel's TASK_COMM_LEN */
 };
 
-LIST_HEAD(holding_list, holding);
 LIST_HEAD(tracer_session_list, tracer_session);
-
-struct trace_event {
-	uint64_t id;
-	bool on;	 /* switched or wanted */
-	bool switched;	 /* by the admin */
-	uint32_t wanted; /* sessions that want it */
-	uint32_t pages;
-	uint64_t records;
-	uint64_t bad;
-	struct holding_list holdings;
-	UT_hash_handle by_name;
-	size_t name_length;
-	const char *name; /* terminated; behind the description */
-	char description[];
-};
 
 /* A description ready for checking records. */
 struct parsed_event {
@@ -90,8 +73,7 @@ struct source {
 	struct slot *slots; /* in the order of their indexes */
 	size_t n_slots;
 	uint32_t next_index;
-	uint64_t drained; /* number of the drain that has read it last */
-	uint64_t batch;	  /* number of the batch with releases before which it was read last */
+	uint64_t batch; /* number of the batch with releases before which it was read last */
 	UT_hash_handle by_number;
 };
 
@@ -123,11 +105,8 @@ struct embedded {
 	int directory; /* of pages; or -1 */
 	int read_only;
 	struct page_files files;
-	uint64_t drains;
-	uint64_t batches; /* of calls */
-	/* Cleared at each dispatch, since a pid may be used again. */
-	struct writer_name writer[EMBEDDED_NAMED_WRITERS];
-	unsigned writers;
+	uint64_t batches;	   /* of calls */
+	struct writer_name writer; /* of the last record; forgotten at each dispatch, since a pid may be used again */
 };
 
 /* --- event.c --- */
@@ -154,7 +133,6 @@ void source_drain(struct embedded *, struct source *);
 /* Whether a copy of the other end is open. If not, everything has been read. */
 bool source_still_open(struct embedded *, struct source *);
 int sources_dispatch(struct embedded *);
-void sources_drain(struct embedded *);
 
 /* --- tracer.c --- */
 

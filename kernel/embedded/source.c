@@ -3,8 +3,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <time.h>
 
 #include <linux/sockios.h>
 
@@ -17,8 +15,6 @@
  * Records, from the socket to the ring. A stream is a SOCK_SEQPACKET pair: datagrams with an end, so the last close of the other end is
  * seen after everything that was written before it. With each record the kernel sends its writer and time.
  */
-
-enum received { RECEIVED_RECORD, RECEIVED_NOTHING, RECEIVED_END, RECEIVED_FDS };
 
 enum {
 	/* Exactly the size of what comes with a record, so the kernel has no room to give us fds. */
@@ -156,13 +152,8 @@ static void record_read_control(struct msghdr *message, struct record *record)
 	record->time = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static enum received receive_failure(int error)
-{
-	return error == EAGAIN || error == EINTR || error == ENOMEM || error == ENOBUFS ? RECEIVED_NOTHING
-											: RECEIVED_END;
-}
-
-static enum received record_receive(int fd, struct record *record)
+/* 1, 0 at the end, -EPROTO if fds are attached, or another negative errno. */
+static int record_receive(int fd, struct record *record)
 {
 	union {
 		struct cmsghdr align;
@@ -179,36 +170,33 @@ static enum received record_receive(int fd, struct record *record)
 	int r = transport_fds_are_refused ? 1 : transport_look(fd, CONTROL_BYTES);
 	ssize_t n;
 
-	if (r == -EPROTO)
-		return RECEIVED_FDS;
 	if (r <= 0)
-		return r < 0 ? receive_failure(-r) : RECEIVED_END;
+		return r;
 	n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (n < 0)
-		return receive_failure(errno);
+		return -errno;
 	/* An empty record comes with its writer, the end without. */
 	if (n == 0 && message.msg_controllen == 0)
-		return RECEIVED_END;
+		return 0;
 	record->size = (size_t)n;
 	record_read_control(&message, record);
-	return RECEIVED_RECORD;
+	return 1;
 }
 
-static enum received source_receive(struct embedded *embedded, struct source *source, size_t *ret_size)
+/* Whether there was a record. */
+static bool source_receive(struct embedded *embedded, struct source *source, size_t *ret_size)
 {
 	struct record record;
-	enum received received;
+	int r = record_receive(source->fd, &record);
 
-	record.size = 0;
-	received = record_receive(source->fd, &record);
-	if (received == RECEIVED_RECORD)
+	*ret_size = r > 0 ? record.size : 0;
+	if (r > 0)
 		source_take(embedded, source, &record);
-	else if (received == RECEIVED_FDS)
+	else if (r == -EPROTO)
 		source_count_bad(embedded, source);
-	if (received == RECEIVED_END || received == RECEIVED_FDS)
+	if (r <= 0 && r != -EAGAIN && r != -EINTR && r != -ENOMEM && r != -ENOBUFS)
 		source_end(embedded, source);
-	*ret_size = record.size;
-	return received;
+	return r > 0;
 }
 
 /* Reads records of so many bytes, and the end if it is there. */
@@ -216,8 +204,8 @@ static void source_read(struct embedded *embedded, struct source *source, size_t
 {
 	size_t size, seen = 0;
 
-	embedded->writers = 0;
-	for (size_t n = 0; n < READ_AT_ONCE_MAX && source_receive(embedded, source, &size) == RECEIVED_RECORD; n++) {
+	*embedded->writer.comm = '\0';
+	for (size_t n = 0; n < READ_AT_ONCE_MAX && source_receive(embedded, source, &size); n++) {
 		seen += size;
 		if (seen >= bytes)
 			break;
@@ -254,7 +242,7 @@ int sources_dispatch(struct embedded *embedded)
 	size_t asked = 0, size;
 	int n;
 
-	embedded->writers = 0;
+	*embedded->writer.comm = '\0';
 	page_files_dispatch(&embedded->files);
 	/* The epoll is fair: a source that stays ready goes to the end of its list. */
 	while (asked < EMBEDDED_DISPATCH_MAX) {
@@ -267,32 +255,9 @@ int sources_dispatch(struct embedded *embedded)
 			/* At least one, for the timer of pages, which has no source. */
 			asked++;
 			for (unsigned turn = 0; ready[i].data.ptr && turn < EMBEDDED_TURN_MAX; turn++, asked++)
-				if (source_receive(embedded, ready[i].data.ptr, &size) != RECEIVED_RECORD)
+				if (!source_receive(embedded, ready[i].data.ptr, &size))
 					break;
 		}
 	}
 	return 0;
-}
-
-void sources_drain(struct embedded *embedded)
-{
-	struct epoll_event ready[64];
-	bool any = true;
-
-	embedded->drains++;
-	/* Once round all that are ready. */
-	while (any) {
-		int n = epoll_wait(embedded->kernel.fd, ready, ARRAY_SIZE(ready), 0);
-
-		any = false;
-		for (int i = 0; i < n; i++) {
-			struct source *source = ready[i].data.ptr;
-
-			if (!source || source->drained == embedded->drains)
-				continue;
-			source->drained = embedded->drains;
-			source_drain(embedded, source);
-			any = true;
-		}
-	}
 }

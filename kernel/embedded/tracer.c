@@ -2,7 +2,6 @@
 
 #include "kernel/embedded/tracer.h"
 
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
 
@@ -15,7 +14,7 @@ struct tracer_session {
 	LIST_ENTRY(tracer_session) sessions;
 	struct tracer *tracer;
 	size_t n;
-	char *pattern[];
+	const char *pattern[]; /* their texts are behind them */
 };
 
 static struct embedded *tracer_embedded(struct tracer *tracer)
@@ -33,14 +32,14 @@ int tracer_init(struct tracer *tracer, size_t ring_bytes)
 	return r == 0 && !tracer->parsed ? -ENOMEM : r;
 }
 
-/* The first event with an id above `id`. In a loop over all events each may be freed. */
-static struct trace_event *tracer_event_after(struct tracer *tracer, uint64_t id)
+/* In a loop over all events each may be freed. */
+struct trace_event *tracer_next(struct tracer *tracer, uint64_t after)
 {
 	struct trace_event *event = tracer->events;
 
-	if (tracer->cursor && tracer->cursor->id <= id)
+	if (tracer->cursor && tracer->cursor->id <= after)
 		event = tracer->cursor;
-	while (event && event->id <= id)
+	while (event && event->id <= after)
 		event = event->by_name.next;
 	if (event)
 		tracer->cursor = event;
@@ -58,25 +57,6 @@ void tracer_deinit(struct tracer *tracer)
 	}
 	tracer->ring = ring_free(tracer->ring);
 	free(tracer->parsed);
-}
-
-bool tracer_next(struct tracer *tracer, uint64_t after, struct tracer_event *ret)
-{
-	struct trace_event *event = tracer_event_after(tracer, after);
-
-	if (!event)
-		return false;
-	*ret = (struct tracer_event){
-		.id = event->id,
-		.description = event->description,
-		.name_length = event->name_length,
-		.on = event->on,
-		.switched = event->switched,
-		.pages = event->pages,
-		.records = event->records,
-		.bad = event->bad,
-	};
-	return true;
 }
 
 /* Sets the event's bits as switch and sessions want. */
@@ -102,7 +82,7 @@ size_t tracer_switch(struct tracer *tracer, const char *pattern, bool on)
 	size_t matched = 0;
 
 	tracer_drain(tracer);
-	for (uint64_t id = 0; (event = tracer_event_after(tracer, id));) {
+	for (uint64_t id = 0; (event = tracer_next(tracer, id));) {
 		id = event->id;
 		if (fnmatch(pattern, event->name, 0) != 0)
 			continue;
@@ -136,7 +116,7 @@ static void session_want(struct tracer_session *session, bool begins)
 	struct tracer *tracer = session->tracer;
 	struct trace_event *event;
 
-	for (uint64_t id = 0; (event = tracer_event_after(tracer, id)); id = event->id) {
+	for (uint64_t id = 0; (event = tracer_next(tracer, id)); id = event->id) {
 		if (!session_matches(session, event->name))
 			continue;
 		event->wanted += begins ? 1U : -1U;
@@ -144,27 +124,24 @@ static void session_want(struct tracer_session *session, bool begins)
 	}
 }
 
-static void session_deinit(struct tracer_session *session)
-{
-	while (session->n > 0)
-		free(session->pattern[--session->n]);
-	free(session);
-}
-
 int tracer_session_new(struct tracer *tracer, const char *const *patterns, size_t n, struct tracer_session **ret)
 {
-	struct tracer_session *session = calloc(1, sizeof(*session) + n * sizeof(session->pattern[0]));
+	struct tracer_session *session;
+	size_t bytes = 0;
+	char *text;
 
+	for (size_t i = 0; i < n; i++)
+		bytes += strlen(patterns[i]) + 1;
+	session = calloc(1, sizeof(*session) + n * sizeof(session->pattern[0]) + bytes);
 	if (!session)
 		return -ENOMEM;
-	for (; session->n < n; session->n++) {
-		session->pattern[session->n] = strdup(patterns[session->n]);
-		if (!session->pattern[session->n]) {
-			session_deinit(session);
-			return -ENOMEM;
-		}
-	}
 	session->tracer = tracer;
+	session->n = n;
+	text = (char *)(session->pattern + n);
+	for (size_t i = 0; i < n; i++) {
+		session->pattern[i] = text;
+		text = stpcpy(text, patterns[i]) + 1;
+	}
 	LIST_INSERT_HEAD(&tracer->sessions, session, sessions);
 	session_want(session, true);
 	*ret = session;
@@ -176,7 +153,7 @@ struct tracer_session *tracer_session_free(struct tracer_session *session)
 	if (session) {
 		session_want(session, false);
 		LIST_REMOVE(session, sessions);
-		session_deinit(session);
+		free(session);
 	}
 	return NULL;
 }
@@ -194,7 +171,11 @@ bool tracer_session_wants(const struct tracer_session *session, const char *name
 
 void tracer_drain(struct tracer *tracer)
 {
-	sources_drain(tracer_embedded(tracer));
+	struct embedded *embedded = tracer_embedded(tracer);
+	struct source *source, *next;
+
+	HASH_ITER(by_number, embedded->sources, source, next)
+		source_drain(embedded, source);
 }
 
 struct ring *tracer_ring(struct tracer *tracer)
@@ -238,15 +219,11 @@ static void read_comm(pid_t pid, char ret[EMBEDDED_COMM_MAX])
 
 static const char *writer_comm(struct embedded *embedded, pid_t pid)
 {
-	unsigned known = MIN(embedded->writers, (unsigned)EMBEDDED_NAMED_WRITERS);
-	struct writer_name *writer;
+	struct writer_name *writer = &embedded->writer;
 
-	for (unsigned i = 0; i < known; i++)
-		if (embedded->writer[i].pid == pid)
-			return embedded->writer[i].comm;
-	writer = &embedded->writer[embedded->writers++ % EMBEDDED_NAMED_WRITERS];
+	if (!*writer->comm || writer->pid != pid)
+		read_comm(pid, writer->comm);
 	writer->pid = pid;
-	read_comm(pid, writer->comm);
 	return writer->comm;
 }
 

@@ -5,24 +5,33 @@
  * The embedded backend as a tracer, in the place of ftrace. An event is on if the admin has switched it on, or a session wants it.
  */
 
+#include <sys/queue.h>
+
 #include "kernel/embedded/ring.h"
+#include "protocol/base/table.h"
 
 struct tracer;
 struct tracer_session;
 
-struct tracer_event {
-	uint64_t id;		 /* grows; never used again */
-	const char *description; /* canonical; valid until the next call into the kernel or the tracer */
-	size_t name_length;
-	bool on;
-	bool switched;	/* by the admin, so it stays known without holders */
-	uint32_t pages; /* tenants that have it */
+LIST_HEAD(holding_list, holding);
+
+struct trace_event {
+	uint64_t id;	 /* grows; never used again */
+	bool on;	 /* switched or wanted */
+	bool switched;	 /* by the admin, so it stays known without holders */
+	uint32_t wanted; /* sessions that want it */
+	uint32_t pages;	 /* tenants that have it */
 	uint64_t records;
 	uint64_t bad;
+	struct holding_list holdings;
+	UT_hash_handle by_name;
+	size_t name_length;
+	const char *name; /* terminated; behind the description */
+	char description[];
 };
 
-/* The first event with an id above `after`, in the order of ids, which begin at 1; false at the end. */
-bool tracer_next(struct tracer *, uint64_t after, struct tracer_event *ret);
+/* The first event with an id above `after`, in the order of ids, which begin at 1; or NULL. Valid until the next call of kernel or tracer. */
+struct trace_event *tracer_next(struct tracer *, uint64_t after);
 
 /* Switches events that match the glob, and returns their number. Reads earlier records first. */
 size_t tracer_switch(struct tracer *, const char *pattern, bool on);

@@ -17,11 +17,6 @@ struct deposit {
 	UT_hash_handle by_number;
 };
 
-bool deposit_is_op(enum kernel_op op)
-{
-	return op == KERNEL_DEPOSIT || op == KERNEL_WITHDRAW || op == KERNEL_DEPOSITED;
-}
-
 static void deposit_free(struct deposit_box *box, struct deposit *deposit)
 {
 	HASH_DELETE(by_number, box->deposits, deposit);
@@ -30,10 +25,24 @@ static void deposit_free(struct deposit_box *box, struct deposit *deposit)
 	free(deposit);
 }
 
-void deposit_carry_out(struct deposit_box *box, struct kernel_call *call)
+static void deposit_disown(struct deposit_box *box)
+{
+	struct deposit *deposit, *next;
+
+	box->taken_over = true;
+	HASH_ITER(by_number, box->deposits, deposit, next)
+		if (!deposit->wanted)
+			deposit_free(box, deposit);
+}
+
+bool deposit_carry_out(struct deposit_box *box, struct kernel_call *call)
 {
 	struct deposit *deposit;
 
+	if (call->op == KERNEL_DISOWN)
+		deposit_disown(box);
+	if (call->op != KERNEL_DEPOSIT && call->op != KERNEL_WITHDRAW && call->op != KERNEL_DEPOSITED)
+		return false;
 	NUMBER_FIND(by_number, box->deposits, call->number, deposit);
 	call->result = KERNEL_OK;
 	if (!deposit && call->op == KERNEL_DEPOSIT) {
@@ -45,26 +54,18 @@ void deposit_carry_out(struct deposit_box *box, struct kernel_call *call)
 	}
 	if (!deposit) {
 		call->result = KERNEL_E_NO_SUCH;
-	} else if (call->op == KERNEL_DEPOSIT) {
-		fd_close(deposit->fd);
-		deposit->fd = fd_steal(&call->fd);
-		deposit->wanted = true;
 	} else if (call->op == KERNEL_WITHDRAW) {
 		deposit_free(box, deposit);
 	} else {
 		deposit->wanted = true;
-		call->result = kernel_give_copy(call, deposit->fd);
+		if (call->op == KERNEL_DEPOSITED) {
+			call->result = kernel_give_copy(call, deposit->fd);
+			return true;
+		}
+		fd_close(deposit->fd);
+		deposit->fd = fd_steal(&call->fd);
 	}
-}
-
-void deposit_disown(struct deposit_box *box)
-{
-	struct deposit *deposit, *next;
-
-	box->taken_over = true;
-	HASH_ITER(by_number, box->deposits, deposit, next)
-		if (!deposit->wanted)
-			deposit_free(box, deposit);
+	return true;
 }
 
 void deposit_orphan(struct deposit_box *box)

@@ -130,19 +130,13 @@ static int run_guard(const char *path, char *mount, char *cgroup, char *why, siz
 int keeper_guard_load(const char *path, uint64_t mount_id, bool is_unit, char *why, size_t size)
 {
 	char cgroup[PATH_MAX], option[PATH_MAX + 16], mount[48];
-	int r;
+	int r = cgroup_find(cgroup, sizeof(cgroup));
 
-	if (!*path) {
-		snprintf(why, size, "userevd-guard is not installed");
+	if (!*path || r < 0) {
+		snprintf(why, size, "%s", !*path ? "userevd-guard is not installed" : "there is no cgroup v2");
 		return -ENOENT;
 	}
-	r = cgroup_find(cgroup, sizeof(cgroup));
-	if (r < 0) {
-		snprintf(why, size, "there is no cgroup v2");
-		return r;
-	}
-	if (!is_unit)
-		r = cgroup_make(cgroup);
+	r = is_unit ? 0 : cgroup_make(cgroup);
 	if (r < 0) {
 		snprintf(why, size, "can't make a cgroup for the keeper: %s", strerror(-r));
 		return r;

@@ -13,9 +13,9 @@
  * through systemd's file descriptor store.
  */
 
-static const char outcome_name[] = "outcome", listener_name[] = "keeper";
+static const char outcome_name[] = "outcome";
 
-enum { READ_ONLY = 2, FILES };
+enum { READ_ONLY = 2, LISTENER, FILES };
 
 static const struct {
 	const char *name;
@@ -24,6 +24,7 @@ static const struct {
 	{ "tracefs", offsetof(struct preparation, mounts.tracefs) },
 	{ "pages", offsetof(struct preparation, mounts.pages) },
 	[READ_ONLY] = { "pages-read-only", offsetof(struct preparation, mounts.pages_read_only) },
+	[LISTENER] = { "keeper", offsetof(struct preparation, listener) }, /* from systemd */
 };
 
 static int *file_of(const struct preparation *preparation, size_t i)
@@ -68,56 +69,46 @@ int handover_put(const struct preparation *preparation)
 		if (read_only < 0)
 			return -errno;
 	}
-	for (size_t i = 0; i < FILES && r == 0; i++)
+	for (size_t i = 0; i < LISTENER && r == 0; i++)
 		r = handover_store(files[i].name, i == READ_ONLY ? read_only : *file_of(preparation, i));
 	return r == 0 ? handover_store(outcome_name, outcome) : r;
 }
 
-/* The same program has written it. */
+/* The same program has written it, but its fds have other numbers here. */
 static int read_outcome(int fd, struct preparation *ret)
 {
-	const struct mounts mounts = ret->mounts;
-	bool is_whole = pread(fd, ret, sizeof(*ret), 0) == sizeof(*ret);
+	struct preparation outcome;
 
-	ret->mounts = mounts;
-	return is_whole ? 0 : -ENODATA;
+	if (pread(fd, &outcome, sizeof(outcome), 0) != sizeof(outcome))
+		return -ENODATA;
+	outcome.listener = ret->listener;
+	outcome.mounts = ret->mounts;
+	*ret = outcome;
+	return 0;
 }
-
-struct taken {
-	int listener;
-	struct preparation preparation;
-};
 
 /* Closes an fd with an unknown name. */
 static int handover_take_one(void *data, int given, const char *name)
 {
 	_cleanup_(fd_closep) int fd = given;
-	struct taken *taken = data;
-	int *slot = streq(name, listener_name) ? &taken->listener : NULL;
 
 	if (streq(name, outcome_name))
-		return read_outcome(fd, &taken->preparation);
-	for (size_t i = 0; i < FILES; i++)
-		if (streq(name, files[i].name))
-			slot = file_of(&taken->preparation, i);
-	if (slot && *slot < 0)
-		*slot = fd_steal(&fd);
+		return read_outcome(fd, data);
+	for (size_t i = 0; i < FILES && fd >= 0; i++)
+		if (streq(name, files[i].name) && *file_of(data, i) < 0)
+			*file_of(data, i) = fd_steal(&fd);
 	return 0;
 }
 
-int handover_take(int *ret_listener, struct preparation *ret)
+int handover_take(struct preparation *ret)
 {
-	struct taken taken = { .listener = -1, .preparation = PREPARATION_NONE };
-	int r = service_take_fds(handover_take_one, &taken);
+	int r;
 
-	if (r >= 0 && taken.listener < 0)
+	*ret = PREPARATION_NONE;
+	r = service_take_fds(handover_take_one, ret);
+	if (r >= 0 && ret->listener < 0)
 		r = -ENOENT;
-	if (r < 0) {
-		fd_close(taken.listener);
-		preparation_deinit(&taken.preparation);
-		return r;
-	}
-	*ret_listener = taken.listener;
-	*ret = taken.preparation;
-	return 0;
+	if (r < 0)
+		preparation_deinit(ret);
+	return MIN(r, 0);
 }

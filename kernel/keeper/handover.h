@@ -6,6 +6,7 @@
 #include "kernel/keeper/mounts.h"
 
 struct preparation {
+	int listener; /* on which daemons connect; -1 */
 	struct mounts mounts;
 	enum wire_backend backend;
 	bool guarded;
@@ -16,15 +17,12 @@ struct preparation {
 #define PREPARATION_NONE                                                                                               \
 	(struct preparation)                                                                                           \
 	{                                                                                                              \
-		.mounts = {.tracefs = -1, .pages = -1, .pages_read_only = -1 }                                         \
+		.listener = -1, .mounts = {.tracefs = -1, .pages = -1, .pages_read_only = -1 }                         \
 	}
 
 void preparation_deinit(struct preparation *);
 
 /* Puts it into the file descriptor store of this process's unit. 0 or a negative errno. */
 int handover_put(const struct preparation *);
-/*
- * Takes the fds that this process was started with: the listening socket, and a preparation. 0, -ENOENT if there is no listening
- * socket, or a negative errno.
- */
-int handover_take(int *ret_listener, struct preparation *ret);
+/* Takes the fds that this process was started with. 0, -ENOENT if there is no listening socket, or a negative errno. */
+int handover_take(struct preparation *ret);

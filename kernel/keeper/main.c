@@ -29,17 +29,13 @@ static int detect_backend(const struct keeper_options *options, struct preparati
 	struct probe probe = { .kind = BACKEND_EMBEDDED };
 
 	probe_tracefs(preparation->mounts.tracefs, &probe);
-	if (!probe.has_user_events || probe.kind == BACKEND_EMBEDDED) {
+	preparation->backend = probe.kind;
+	if (!probe.has_user_events || probe.kind == BACKEND_EMBEDDED)
 		text_printf(why, "this kernel has no user_events; Linux 6.4 or later with CONFIG_USER_EVENTS=y has");
-		return -EOPNOTSUPP;
-	}
-	if (!streq(options->backend, "auto") && !streq(options->backend, backend_name(probe.kind))) {
+	else if (!streq(options->backend, "auto") && !streq(options->backend, backend_name(probe.kind)))
 		text_printf(why, "this machine has no %s: this kernel has user_events (%s)", options->backend,
 			    backend_name(probe.kind));
-		return -EOPNOTSUPP;
-	}
-	preparation->backend = probe.kind;
-	return 0;
+	return why->length > 0 ? -EOPNOTSUPP : 0;
 }
 
 /* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
@@ -184,9 +180,10 @@ static int refuse_next(int listener, uid_t owner, unsigned hold, const char *sen
 }
 
 /* Started by systemd. If nothing was handed over it needs the privileges itself. */
-static int serve_all(const struct keeper_options *options, int listener, struct preparation *preparation)
+static int serve_all(const struct keeper_options *options, struct preparation *preparation)
 {
 	const bool is_prepared = preparation->mounts.tracefs >= 0 || *preparation->failure;
+	const int listener = preparation->listener;
 	const uid_t owner = keeper_find_owner(listener);
 	char sentence[WIRE_SENTENCE_MAX + 1] = "";
 	struct text why = text_make(sentence, sizeof(sentence));
@@ -215,7 +212,7 @@ int main(int argc, char **argv)
 {
 	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
 	struct keeper_options options;
-	int listener, type, r;
+	int type, r;
 	socklen_t size = sizeof(type);
 
 	r = keeper_parse_options(argc, argv, &options);
@@ -227,10 +224,10 @@ int main(int argc, char **argv)
 		options.pages = *options.pages ? options.pages : KEEPER_PAGES;
 		return run_preparation(&options);
 	}
-	r = handover_take(&listener, &preparation);
+	r = handover_take(&preparation);
 	if (r == 0) {
 		options.pages = *options.pages ? options.pages : KEEPER_PAGES;
-		return serve_all(&options, listener, &preparation);
+		return serve_all(&options, &preparation);
 	}
 	/* If a user starts it, fd 3 may be anything. */
 	if (r == -ENOENT &&

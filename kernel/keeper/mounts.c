@@ -73,8 +73,8 @@ static int clone_tracefs(const char *mounted)
 
 int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *why)
 {
-	/* The unique id if the kernel has it: the other one may be given to a later mount. */
-	static const unsigned kinds[] = { STATX_MNT_ID_UNIQUE, STATX_MNT_ID };
+	/* The kernel gives the unique id if it has it: the other one may be given to a later mount. */
+	const unsigned ids = STATX_MNT_ID_UNIQUE | STATX_MNT_ID;
 	_cleanup_(fd_closep) int fd = clone_tracefs(mounted);
 	struct statx status;
 
@@ -82,15 +82,13 @@ int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *wh
 		explain_no_tracefs(mounted, fd, why);
 		return fd;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		if (statx(fd, "", AT_EMPTY_PATH, kinds[i], &status) == 0 && status.stx_mask & kinds[i]) {
-			ret->tracefs_id = status.stx_mnt_id;
-			ret->tracefs = fd_steal(&fd);
-			return 0;
-		}
+	if (statx(fd, "", AT_EMPTY_PATH, ids, &status) < 0 || !(status.stx_mask & ids)) {
+		text_printf(why, "this kernel doesn't tell mounts apart (statx, Linux 5.8)");
+		return -EOPNOTSUPP;
 	}
-	text_printf(why, "this kernel doesn't tell mounts apart (statx, Linux 5.8)");
-	return -EOPNOTSUPP;
+	ret->tracefs_id = status.stx_mnt_id;
+	ret->tracefs = fd_steal(&fd);
+	return 0;
 }
 
 /* A directory of the machine, where pages outlive this process and its mounts. */

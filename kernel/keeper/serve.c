@@ -111,7 +111,7 @@ static void work_submit(struct work *work, size_t from, size_t n)
 	kernel_submit(work->keeper->kernel, work->calls + from, n, work_on_done, work);
 }
 
-/* Carries out deposits, and submits the calls between them together. */
+/* Carries out deposits, which do not concern the kernel, and submits the calls between them together. */
 static void work_carry_out(struct work *work)
 {
 	struct deposit_box *box = work->keeper->box;
@@ -120,16 +120,12 @@ static void work_carry_out(struct work *work)
 	work->under_way = 1;
 	for (size_t i = 0; i < work->n; i++) {
 		struct kernel_call *call = &work->calls[i];
-		const bool lacks_fd = call->result != 0;
 
-		if (box && call->op == KERNEL_DISOWN)
-			deposit_disown(box);
-		if (!lacks_fd && !(box && deposit_is_op(call->op)))
+		/* A call with a result lacks its fd. */
+		if (call->result == 0 && !(box && deposit_carry_out(box, call)))
 			continue;
 		work_submit(work, from, i - from);
 		from = i + 1;
-		if (!lacks_fd)
-			deposit_carry_out(box, call);
 	}
 	work_submit(work, from, work->n - from);
 	work_on_done(work, work->calls, work->n);

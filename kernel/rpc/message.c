@@ -159,7 +159,7 @@ bool message_next_call(struct message_packet *message, struct kernel_call *ret, 
 	return true;
 }
 
-bool message_next_answer(struct message_packet *message, struct kernel_call *call, bool *ret_lost)
+bool message_next_answer(struct message_packet *message, struct kernel_call *call)
 {
 	struct message_call raw;
 
@@ -171,12 +171,12 @@ bool message_next_answer(struct message_packet *message, struct kernel_call *cal
 	call->bit = raw.bit;
 	call->index = raw.index;
 	call->number = raw.number;
-	*ret_lost = false;
-	if (raw.has_fd) {
-		call->fd = fdset_steal(&message->fds, message->next_fd++);
-		*ret_lost = call->fd < 0;
-	}
-	return !*ret_lost || message->fds_lost;
+	if (!raw.has_fd)
+		return true;
+	call->fd = fdset_steal(&message->fds, message->next_fd++);
+	if (call->fd < 0)
+		call->result = -EMFILE;
+	return call->fd >= 0 || message->fds_lost;
 }
 
 bool message_is_done(const struct message_packet *message)

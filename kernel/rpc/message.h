@@ -70,7 +70,7 @@ struct message_packet {
 	struct cursor body;
 	struct fdset fds;
 	size_t next_fd;
-	bool fds_lost; /* this process had no room for more fds than those in `fds` */
+	bool fds_lost;		     /* this process had no room for more fds than those in `fds` */
 	uint8_t packet[MESSAGE_MAX]; /* room for the next packet that is sent, once everything was read */
 };
 
@@ -82,8 +82,8 @@ void message_deinit(struct message_packet *);
  * its fd was lost its result is -EMFILE. False: it is invalid.
  */
 bool message_next_call(struct message_packet *, struct kernel_call *ret, char **text);
-/* Reads the next answer into the call that was asked. `ret_lost`: the answer had an fd, which was lost. */
-bool message_next_answer(struct message_packet *, struct kernel_call *call, bool *ret_lost);
+/* Reads the next answer into the call that was asked. If its fd was lost its result is -EMFILE. */
+bool message_next_answer(struct message_packet *, struct kernel_call *call);
 /* Everything was read, and each fd belonged to a call. */
 bool message_is_done(const struct message_packet *);
 /* Of FAILED only the note is checked. */

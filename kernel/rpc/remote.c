@@ -208,7 +208,6 @@ static int remote_take_answers(struct remote *remote)
 	struct batch *batch = TAILQ_FIRST(&remote->batches);
 	struct kernel_call frees[MESSAGE_FDS_MAX];
 	size_t first_free = MESSAGE_FDS_MAX;
-	bool lost;
 
 	if (remote->packets == 0 || remote->message.header.count != remote->under_way[0])
 		return -EPROTO;
@@ -216,13 +215,10 @@ static int remote_take_answers(struct remote *remote)
 		struct kernel_call *call = &batch->calls[batch->answered];
 		const enum kernel_op undo = message_op(call->op)->undo;
 
-		if (!message_next_answer(&remote->message, call, &lost))
+		if (!message_next_answer(&remote->message, call))
 			return -EPROTO;
-		if (!lost)
-			continue;
-		call->result = -EMFILE;
-		/* From the end on: a page is freed after the streams that were made for it. */
-		if (undo != 0)
+		/* Perhaps the keeper has made it. From the end on: a page is freed after the streams that were made for it. */
+		if (undo != 0 && call->result == -EMFILE)
 			frees[--first_free] = (struct kernel_call){
 				.op = undo,
 				.page = call->page,

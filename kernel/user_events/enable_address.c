@@ -2,7 +2,6 @@
 
 #include "kernel/uapi.h"
 #include "kernel/user_events/enablers.h"
-#include "kernel/user_events/look.h"
 #include "kernel/user_events/registration.h"
 #include "protocol/base/clock.h"
 
@@ -73,7 +72,7 @@ static void address_place(struct user_events *user_events, struct placement *pla
 	}
 }
 
-static int address_join(int file, const char *text, uint16_t flags, uint32_t bit _unused_, uint32_t *ret_index)
+static int address_join(int file, const char *text, uint16_t flags, uint32_t *bit _unused_, uint32_t *ret_index)
 {
 	struct uapi_register asked = {
 		.size = sizeof(asked),
@@ -104,11 +103,6 @@ static void address_remove(struct user_events *user_events, struct holding *cons
 	}
 }
 
-static uint32_t address_maximum(const struct user_events *user_events _unused_)
-{
-	return MIN(look_maximum(KERNEL_EVENTS_MAX), (uint32_t)KERNEL_EVENTS_MAX);
-}
-
 static const struct user_events_abi enable_address_abi = {
 	.page_new = address_page_new,
 	.take_place = address_take_place,
@@ -116,7 +110,6 @@ static const struct user_events_abi enable_address_abi = {
 	.place = address_place,
 	.join = address_join,
 	.remove = address_remove,
-	.maximum = address_maximum,
 	.dispatch = enablers_dispatch,
 	.deinit = enablers_free,
 };
@@ -139,9 +132,6 @@ int enable_address_init(struct user_events *user_events, const struct kernel_lim
 	struct kernel_facts *facts = &user_events->kernel.facts;
 
 	user_events->abi = &enable_address_abi;
-	facts->capacity = address_maximum(user_events);
-	if (limits->capacity)
-		facts->capacity = MIN(facts->capacity, limits->capacity);
 	if (kernel_knows_flag(user_events, UAPI_PERSIST) && limits->persist)
 		facts->flags |= KERNEL_PERSIST;
 	if (kernel_knows_flag(user_events, UAPI_MULTI_FORMAT))

@@ -6,7 +6,6 @@
 
 #include "kernel/user_events/allocate.h"
 #include "protocol/base/cursor.h"
-#include "protocol/fdset.h"
 #include "protocol/transport.h"
 
 struct mapped_page {
@@ -49,14 +48,18 @@ static struct mapped_page *enabler_get_page(struct enabler *enabler, uint32_t nu
 	return page;
 }
 
-/* The kernel sets a bit in a 64-bit word of the machine's own order; a page's bits are counted byte by byte. */
-static void place_bit(const struct mapped_page *page, uint32_t bit, uint64_t *ret_address, uint8_t *ret_bit)
+static uint64_t word_of(const struct mapped_page *page, uint32_t bit)
 {
-	*ret_address = (uint64_t)(uintptr_t)(page->memory + bit / 64 * 8);
+	return (uint64_t)(uintptr_t)(page->memory + bit / 64 * 8);
+}
+
+/* The kernel sets a bit in a 64-bit word of the machine's own order; a page's bits are counted byte by byte. */
+static uint8_t bit_in_word(uint32_t bit)
+{
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	*ret_bit = (uint8_t)(bit % 64);
+	return (uint8_t)(bit % 64);
 #else
-	*ret_bit = (uint8_t)((7 - bit % 64 / 8) * 8 + bit % 8);
+	return (uint8_t)((7 - bit % 64 / 8) * 8 + bit % 8);
 #endif
 }
 
@@ -66,13 +69,12 @@ static int enabler_register(const struct enabler *enabler, struct mapped_page *p
 	struct uapi_register asked = {
 		.size = sizeof(asked),
 		.enable_size = 8,
+		.enable_bit = bit_in_word(item->bit),
+		.enable_address = word_of(page, item->bit),
 		.flags = item->flags,
 		.description = (uint64_t)(uintptr_t)text,
 	};
-	uint64_t address;
 
-	place_bit(page, item->bit, &address, &asked.enable_bit);
-	asked.enable_address = address;
 	if (ioctl(enabler->fds.fd[0], UAPI_IOCTL_REGISTER, &asked) < 0)
 		return -errno;
 	page->enablers++;
@@ -82,11 +84,12 @@ static int enabler_register(const struct enabler *enabler, struct mapped_page *p
 
 static int enabler_unregister(const struct enabler *enabler, struct mapped_page *page, const struct enabler_item *item)
 {
-	struct uapi_unregister asked = { .size = sizeof(asked) };
-	uint64_t address;
+	const struct uapi_unregister asked = {
+		.size = sizeof(asked),
+		.disable_bit = bit_in_word(item->bit),
+		.disable_address = word_of(page, item->bit),
+	};
 
-	place_bit(page, item->bit, &address, &asked.disable_bit);
-	asked.disable_address = address;
 	/* The kernel searches our address space, whichever data file it is. */
 	if (ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &asked) < 0)
 		return -errno;

@@ -2,15 +2,12 @@
 
 #include "kernel/user_events/inheritance.h"
 
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/vfs.h>
 
 #include "kernel/user_events/stream.h"
-#include "protocol/base/table.h"
 
 /*
  * When the daemon goes, its pages, streams and enablers stay. The next daemon fetches those with which it goes on, asks whether the
@@ -22,21 +19,11 @@
  */
 
 /* For each look the kernel walks all locks of the data file, and clients' calls wait meanwhile. */
-enum { LOOK_AT_ONCE = 10, LOOKS_MAX = 20 /* each second */ };
+enum { LOOK_AT_ONCE = 10, PAUSE_MS = 50, PAUSE_OF_FEW_MS = 1000 };
 
-int inheritance_init(struct user_events *user_events)
+void inheritance_orphan(struct kernel *kernel)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
-
-	user_events->disowned_timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (user_events->disowned_timer < 0 ||
-	    epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, user_events->disowned_timer, &event) < 0)
-		return -errno;
-	return 0;
-}
-
-void inheritance_orphan(struct user_events *user_events)
-{
+	struct user_events *user_events = container_of(kernel, struct user_events, kernel);
 	struct event_stream *stream, *next_stream;
 	struct event_page *page, *next_page;
 
@@ -69,32 +56,10 @@ int on_stream_fetch(struct user_events *user_events _unused_, struct kernel_call
 
 /* --- disowned streams --- */
 
-/* So often that each stream is looked at about once a second. */
-static void disowned_set_timer(struct user_events *user_events)
-{
-	const struct event_stream *stream;
-	struct timespec every = { 0 };
-	long n = 0;
-
-	TAILQ_FOREACH(stream, &user_events->disowned, in_disowned)
-		if (++n == LOOKS_MAX * LOOK_AT_ONCE)
-			break;
-	if (n > 0)
-		every.tv_nsec = 999999999 / ((n - 1) / LOOK_AT_ONCE + 1);
-	timerfd_settime(user_events->disowned_timer, 0, &(struct itimerspec){ .it_interval = every, .it_value = every },
-			NULL);
-}
-
-bool inheritance_is_due(struct user_events *user_events)
-{
-	uint64_t expired;
-
-	return read(user_events->disowned_timer, &expired, sizeof(expired)) == sizeof(expired);
-}
-
 void inheritance_look(struct user_events *user_events)
 {
 	struct event_stream *stream, *last = TAILQ_LAST(&user_events->disowned, stream_queue);
+	struct timespec every = { 0 };
 	unsigned n = 0;
 
 	while (last && n++ < LOOK_AT_ONCE) {
@@ -108,7 +73,10 @@ void inheritance_look(struct user_events *user_events)
 			user_events_disowned_free(user_events, stream);
 		}
 	}
-	disowned_set_timer(user_events);
+	if (!TAILQ_EMPTY(&user_events->disowned))
+		every.tv_nsec = (last ? PAUSE_MS : PAUSE_OF_FEW_MS - 1) * 1000000L;
+	timerfd_settime(user_events->disowned_timer, 0, &(struct itimerspec){ .it_interval = every, .it_value = every },
+			NULL);
 }
 
 int on_disown(struct user_events *user_events, struct kernel_call *call _unused_, const struct target *target _unused_)
@@ -123,7 +91,6 @@ int on_disown(struct user_events *user_events, struct kernel_call *call _unused_
 		if (!user_events->kernel.facts.guarded)
 			stream_leave_witness(user_events, stream);
 		stream->fd = fd_close(stream->fd);
-		stream->page->disowned_streams++;
 		TAILQ_INSERT_TAIL(&user_events->disowned, stream, in_disowned);
 	}
 	HASH_ITER(by_number, user_events->pages, page, next_page)
@@ -171,18 +138,15 @@ static int adopt_page(struct user_events *user_events, struct kernel_call *call)
 
 	if (!is_shared && !is_page_file(call->fd, O_RDWR, &status))
 		return -EINVAL;
-	page = user_events_page_make(user_events, call->page);
+	page = user_events_page_add(user_events, call->page);
 	if (is_shared) {
 		r = user_events->abi->page_new(user_events, page);
-		if (r < 0) {
-			user_events_page_unmake(user_events, page);
-			return r;
-		}
-	} else {
-		page->fd = fd_steal(&call->fd);
-		page_file_adopt(&user_events->files);
+		if (r < 0)
+			user_events_page_free(user_events, page);
+		return r;
 	}
-	user_events_page_add(user_events, page);
+	page->fd = fd_steal(&call->fd);
+	page_file_adopt(&user_events->files);
 	return KERNEL_OK;
 }
 

@@ -5,11 +5,8 @@
 
 #include "kernel/user_events/user_events.h"
 
-int inheritance_init(struct user_events *);
 /* The daemon has gone. */
-void inheritance_orphan(struct user_events *);
-/* Reads the timer: whether it is time to look. */
-bool inheritance_is_due(struct user_events *);
+void inheritance_orphan(struct kernel *);
 /* Frees disowned streams of which no copy is open. */
 void inheritance_look(struct user_events *);
 

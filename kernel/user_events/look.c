@@ -4,46 +4,41 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "protocol/base/number.h"
 
 static const char maximum_path[] = "/proc/sys/kernel/user_events_max";
 
-int look_open(int tracefs)
+FILE *look_list(int list)
 {
-	int fd = openat(tracefs, "user_events_status", O_RDONLY | O_CLOEXEC);
+	int copy = list < 0 ? -1 : fcntl(list, F_DUPFD_CLOEXEC, 0);
+	FILE *lines = copy < 0 ? NULL : fdopen(copy, "r");
 
-	return fd < 0 ? -errno : fd;
+	if (lines)
+		rewind(lines);
+	else
+		fd_close(copy);
+	return lines;
 }
 
 /* Both ABIs: a line for each event, then an empty one and "Active: 7". No event's name has a colon. */
-int look_count_events(int fd, uint32_t *ret)
+int look_count_events(int list, uint32_t *ret)
 {
-	enum { KEPT = 32 };
-	char text[4096 + KEPT + 1];
-	size_t kept = 0;
-	ssize_t n;
+	FILE *lines = look_list(list);
+	char line[256];
+	int r = -ENODATA;
 
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	while ((n = read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
-		size_t length = kept + (size_t)n;
-		const char *found;
-
-		text[length] = '\0';
-		found = strstr(text, "Active: ");
-		if (found && strchr(found, '\n') && sscanf(found, "Active: %" SCNu32, ret) == 1)
-			return 0;
-		/* The end may be the beginning of that line. */
-		kept = MIN(length, (size_t)KEPT);
-		memmove(text, text + length - kept, kept);
-	}
-	return n < 0 ? -errno : -ENODATA;
+	if (!lines)
+		return -EBADF;
+	while (r < 0 && fgets(line, sizeof(line), lines))
+		if (*line == 'A' && sscanf(line, "Active: %" SCNu32, ret) == 1)
+			r = 0;
+	fclose(lines);
+	return r;
 }
 
 /* In one read(2): a second one finds the end there, and stdio without memory for a buffer reads byte by byte. */
-uint32_t look_maximum(uint32_t otherwise)
+uint32_t look_maximum(void)
 {
 	_cleanup_(fd_closep) int fd = open(maximum_path, O_RDONLY | O_CLOEXEC);
 	char text[16];
@@ -52,7 +47,8 @@ uint32_t look_maximum(uint32_t otherwise)
 
 	text[MAX(n, 0)] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	return number_parse(text, strlen(text), UINT32_MAX, &maximum) == NUMBER_GOOD ? (uint32_t)maximum : otherwise;
+	return number_parse(text, strlen(text), KERNEL_EVENTS_MAX, &maximum) == NUMBER_GOOD ? (uint32_t)maximum
+											    : KERNEL_EVENTS_MAX;
 }
 
 /* The setting is the whole machine's: a compromised daemon must neither end all registration with it nor lift the limit. */

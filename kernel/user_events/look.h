@@ -3,16 +3,18 @@
 
 /* The kernel's list of all events, and their maximum. */
 
+#include <stdio.h>
+
 #include "protocol/base/base.h"
 
 /* "About": event types are numbered together with all of the kernel's own. */
 enum { KERNEL_EVENTS_MAX = 64900 };
 
-/* Opens the list. An fd or a negative errno. */
-int look_open(int tracefs);
+/* The lines of the list, from the first on, or NULL. */
+FILE *look_list(int list);
 /* Counts the events of all programs. 0 or a negative errno. */
-int look_count_events(int fd, uint32_t *ret);
-/* kernel.user_events_max, or `otherwise` if the kernel has no such setting. */
-uint32_t look_maximum(uint32_t otherwise);
+int look_count_events(int list, uint32_t *ret);
+/* kernel.user_events_max, or KERNEL_EVENTS_MAX if that is less or the kernel has no such setting. */
+uint32_t look_maximum(void);
 /* Sets it to 1 to KERNEL_EVENTS_MAX. 0 or a negative errno. */
 int look_set_maximum(uint32_t maximum);

@@ -185,7 +185,7 @@ static int register_again(struct user_events *user_events, struct event_stream *
 	if (adopt && (holding->bit != call->bit || (slot && slot->index != call->index)))
 		return -EEXIST;
 	if (!slot && !adopt) {
-		r = user_events->abi->join(stream->fd, holding->text, holding->flags, holding->bit, &index);
+		r = user_events->abi->join(stream->fd, holding->text, holding->flags, &holding->bit, &index);
 		if (r != 0)
 			return r;
 		stream_note_index(stream, index);

@@ -11,12 +11,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "kernel/user_events/enabler.h"
-#include "protocol/fdset.h"
 #include "protocol/transport.h"
 
 enum {

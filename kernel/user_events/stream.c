@@ -2,7 +2,6 @@
 
 #include "kernel/user_events/stream.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -47,23 +46,19 @@ static int draw_random(void *ret, size_t size)
 	return getrandom(ret, size, 0) == (ssize_t)size ? 0 : -EIO;
 }
 
-/* The range is random: a program that could foresee it could lock it. If other programs have locked everything, it stays unlocked. */
+/* The range is random: a program that could foresee it could lock it. If another program has locked any of it, it stays unlocked. */
 int places_init(struct user_events *user_events)
 {
 	struct places *places = &user_events->places;
-	int r = -EAGAIN;
+	int r;
 
 	places->fd = data_file_open(&user_events->mounts);
-	if (places->fd < 0)
-		return places->fd;
-	for (unsigned tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
-		r = draw_random(&places->first, sizeof(places->first));
-		if (r < 0)
-			return r;
-		places->first = places->first >> 2 & ~(RANGE_SIZE - 1);
-		r = set_lock(places->fd, F_WRLCK, places->first, RANGE_SIZE);
-	}
+	r = places->fd < 0 ? places->fd : draw_random(&places->first, sizeof(places->first));
+	if (r < 0)
+		return r;
+	places->first = places->first >> 2 & ~(RANGE_SIZE - 1);
 	places->next = places->first;
+	r = set_lock(places->fd, F_WRLCK, places->first, RANGE_SIZE);
 	return r == -EAGAIN ? 0 : r;
 }
 
@@ -88,12 +83,17 @@ int stream_file_open(struct user_events *user_events, uint64_t *ret_place, int *
 	return 0;
 }
 
-bool stream_has_lock(const struct user_events *user_events, uint64_t place)
+bool range_is_locked(const struct user_events *user_events, uint64_t from, uint64_t n)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1 };
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
 
 	/* If the kernel can't tell, the stream goes on being charged. */
-	return fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+	return n > 0 && (fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK);
+}
+
+bool stream_has_lock(const struct user_events *user_events, uint64_t place)
+{
+	return range_is_locked(user_events, place, 1);
 }
 
 bool stream_keeps_lock(const struct user_events *user_events, int file, uint64_t place)
@@ -106,13 +106,13 @@ bool stream_keeps_lock(const struct user_events *user_events, int file, uint64_t
 void stream_leave_witness(struct user_events *user_events, struct event_stream *stream)
 {
 	uint64_t number[2];
-	uint32_t index;
+	uint32_t bit = 0, index;
 
 	if (stream->fd < 0 || draw_random(number, sizeof(number)) < 0)
 		return;
 	snprintf(stream->witness, sizeof(stream->witness), WITNESS_PREFIX "%016" PRIx64 "%016" PRIx64, number[0],
 		 number[1]);
-	if (user_events->abi->join(stream->fd, stream->witness, 0, 0, &index) != 0) {
+	if (user_events->abi->join(stream->fd, stream->witness, 0, &bit, &index) != 0) {
 		*stream->witness = '\0';
 		return;
 	}

@@ -15,6 +15,8 @@ int data_file_open(const struct mounts *);
 int places_init(struct user_events *);
 /* Opens a data file for a stream, and locks its byte. 0 or a negative errno. */
 int stream_file_open(struct user_events *, uint64_t *ret_place, int *ret_fd);
+/* Whether any data file but our own has a lock there. */
+bool range_is_locked(const struct user_events *, uint64_t from, uint64_t n);
 /* Whether any copy of the file with its lock there is open. Unguarded, the lock may be another file's. */
 bool stream_has_lock(const struct user_events *, uint64_t place);
 /* The same. Unguarded, a holder may have removed the lock; then it is set again. */

@@ -3,8 +3,8 @@
 #include "kernel/user_events/user_events.h"
 
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 
-#include "kernel/probe.h"
 #include "kernel/rpc/message.h"
 #include "kernel/user_events/allocate.h"
 #include "kernel/user_events/inheritance.h"
@@ -21,7 +21,7 @@ static struct user_events *user_events_of(struct kernel *kernel)
 
 /* --- pages --- */
 
-struct event_page *user_events_page_make(struct user_events *user_events, uint32_t number)
+struct event_page *user_events_page_add(struct user_events *user_events, uint32_t number)
 {
 	struct event_page *page = keeper_allocate(sizeof(*page));
 
@@ -31,20 +31,9 @@ struct event_page *user_events_page_make(struct user_events *user_events, uint32
 	page->client_fd = -1;
 	page->known = true;
 	bits_init(&page->bits, user_events->kernel.facts.page_bits);
-	return page;
-}
-
-void user_events_page_unmake(struct user_events *user_events, struct event_page *page)
-{
-	page_file_free(&user_events->files, page->fd);
-	fd_close(page->client_fd);
-	free(page);
-}
-
-void user_events_page_add(struct user_events *user_events, struct event_page *page)
-{
 	NUMBER_ADD(by_number, user_events->pages, number, page);
 	table_check_added();
+	return page;
 }
 
 void user_events_page_free(struct user_events *user_events, struct event_page *page)
@@ -52,8 +41,11 @@ void user_events_page_free(struct user_events *user_events, struct event_page *p
 	if (!page->disowned)
 		HASH_DELETE(by_number, user_events->pages, page);
 	page->disowned = true;
-	if (page->streams == 0)
-		user_events_page_unmake(user_events, page);
+	if (page->streams > 0)
+		return;
+	page_file_free(&user_events->files, page->fd);
+	fd_close(page->client_fd);
+	free(page);
 }
 
 static int on_page_new(struct user_events *user_events, struct kernel_call *call, const struct target *target)
@@ -63,21 +55,17 @@ static int on_page_new(struct user_events *user_events, struct kernel_call *call
 
 	if (target->page)
 		return -EEXIST;
-	page = user_events_page_make(user_events, call->page);
+	page = user_events_page_add(user_events, call->page);
 	r = user_events->abi->page_new(user_events, page);
 	if (r == 0)
 		r = kernel_give_copy(call, page->client_fd);
-	if (r == 0)
-		user_events_page_add(user_events, page);
-	else
-		user_events_page_unmake(user_events, page);
+	if (r < 0)
+		user_events_page_free(user_events, page);
 	return r;
 }
 
 static int on_page_free(struct user_events *user_events, struct kernel_call *call _unused_, const struct target *target)
 {
-	if (target->page->streams > target->page->disowned_streams)
-		return -EBUSY;
 	user_events_page_free(user_events, target->page);
 	return KERNEL_OK;
 }
@@ -141,7 +129,6 @@ void user_events_stream_free(struct user_events *user_events, struct event_strea
 void user_events_disowned_free(struct user_events *user_events, struct event_stream *stream)
 {
 	TAILQ_REMOVE(&user_events->disowned, stream, in_disowned);
-	stream->page->disowned_streams--;
 	stream_end(user_events, stream);
 }
 
@@ -182,9 +169,9 @@ static int on_clean(struct user_events *user_events _unused_, struct kernel_call
 
 static int on_look(struct user_events *user_events, struct kernel_call *call, const struct target *target _unused_)
 {
-	call->bit = user_events->abi->maximum(user_events);
+	call->bit = user_events->kernel.facts.shared_page ? WIRE_PAGE_BITS - 1 : look_maximum();
 	call->number = user_events->witnesses;
-	return user_events->list < 0 ? user_events->list : look_count_events(user_events->list, &call->index);
+	return look_count_events(user_events->list, &call->index);
 }
 
 static int on_set_maximum(struct user_events *user_events _unused_, struct kernel_call *call,
@@ -249,16 +236,12 @@ static void user_events_submit(struct kernel *kernel, struct kernel_call *calls,
 static int user_events_dispatch(struct kernel *kernel)
 {
 	struct user_events *user_events = user_events_of(kernel);
+	uint64_t expired;
 
 	page_files_dispatch(&user_events->files);
-	if (inheritance_is_due(user_events))
+	if (read(user_events->disowned_timer, &expired, sizeof(expired)) == sizeof(expired))
 		inheritance_look(user_events);
 	return user_events->abi->dispatch(user_events);
-}
-
-static void user_events_orphan(struct kernel *kernel)
-{
-	inheritance_orphan(user_events_of(kernel));
 }
 
 static void user_events_free(struct kernel *kernel)
@@ -292,12 +275,14 @@ static const struct kernel_ops user_events_ops = {
 	.submit = user_events_submit,
 	.dispatch = user_events_dispatch,
 	.free = user_events_free,
-	.orphan = user_events_orphan,
+	.orphan = inheritance_orphan,
 };
 
 static int user_events_init(struct user_events *user_events, enum wire_backend backend,
 			    const struct kernel_limits *limits)
 {
+	struct kernel_facts *facts = &user_events->kernel.facts;
+	struct epoll_event event = { .events = EPOLLIN };
 	int r;
 
 	user_events->kernel.fd = epoll_create1(EPOLL_CLOEXEC);
@@ -310,14 +295,19 @@ static int user_events_init(struct user_events *user_events, enum wire_backend b
 	if (r < 0)
 		return r;
 	/* Without it, foreign events can't be counted; everything else works. */
-	user_events->list = look_open(user_events->mounts.tracefs);
-	r = inheritance_init(user_events);
-	if (r == 0)
-		r = page_files_init(&user_events->files, user_events->mounts.pages, user_events->mounts.pages_read_only,
-				    user_events->kernel.fd);
+	user_events->list = openat(user_events->mounts.tracefs, "user_events_status", O_RDONLY | O_CLOEXEC);
+	user_events->disowned_timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (user_events->disowned_timer < 0 ||
+	    epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, user_events->disowned_timer, &event) < 0)
+		return -errno;
+	r = page_files_init(&user_events->files, user_events->mounts.pages, user_events->mounts.pages_read_only,
+			    user_events->kernel.fd);
 	if (r < 0)
 		return r;
-	return backend == BACKEND_STATUS_PAGE ? status_page_init(user_events, limits)
+	facts->capacity = backend == BACKEND_STATUS_PAGE ? WIRE_PAGE_BITS - 1 : look_maximum();
+	if (limits->capacity)
+		facts->capacity = MIN(facts->capacity, limits->capacity);
+	return backend == BACKEND_STATUS_PAGE ? status_page_init(user_events)
 					      : enable_address_init(user_events, limits);
 }
 
@@ -346,7 +336,7 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 	user_events->spawner.fd = -1;
 	user_events->mounts = *mounts;
 	user_events->files = PAGE_FILES_NONE;
-	user_events->left_behind = (struct left_behind){ .directory = -1, .lock = -1, .instance = -1 };
+	user_events->instance = -1;
 	LIST_INIT(&user_events->enablers);
 	TAILQ_INIT(&user_events->disowned);
 	r = user_events_init(user_events, backend, limits);

@@ -12,7 +12,6 @@
 #include "kernel/bits.h"
 #include "kernel/kernel.h"
 #include "kernel/page_file.h"
-#include "kernel/user_events/left_behind.h"
 #include "kernel/user_events/spawner.h"
 #include "protocol/base/table.h"
 
@@ -53,8 +52,7 @@ struct event_page {
 	uint32_t number;
 	uint32_t id; /* for enabler processes: a number may be used again while they still have the page */
 	uint32_t streams;
-	uint32_t disowned_streams; /* of these */
-	int fd;			   /* writable; -1: the page is the kernel's */
+	int fd; /* writable; -1: the page is the kernel's */
 	int client_fd;
 	bool known;    /* to this daemon; otherwise only its predecessor had it */
 	bool disowned; /* has no number, and ends with its last stream */
@@ -131,14 +129,12 @@ struct user_events_abi {
 	 * and the holdings' bits if the kernel chooses them.
 	 */
 	void (*place)(struct user_events *, struct placement *, int file);
-	/* Registers an event on one more file, if it still has this bit (0: any). */
-	int (*join)(int file, const char *text, uint16_t flags, uint32_t bit, uint32_t *ret_index);
+	/* Registers an event on a file, if it still has this bit; 0: sets it, if the kernel chooses bits. */
+	int (*join)(int file, const char *text, uint16_t flags, uint32_t *bit, uint32_t *ret_index);
 	/* The witness is not needed any more, and may still exist. NULL: it ends by itself. */
 	void (*forget_witness)(struct user_events *, const char *name);
 	/* Removes events whose last slot has gone; at most AT_ONCE. */
 	void (*remove)(struct user_events *, struct holding *const *, size_t n);
-	/* How many events the kernel takes from all programs. */
-	uint32_t (*maximum)(const struct user_events *);
 	/* The daemon has taken over everything that it goes on with. NULL: nothing to do. */
 	void (*disowned)(struct user_events *);
 	/* The kernel's fd is readable. */
@@ -153,7 +149,7 @@ struct user_events {
 	struct mounts mounts;
 	struct page_files files;
 	int data; /* a data file of our own, with nothing registered on it */
-	int list; /* the kernel's list of all events; or why it can't be read */
+	int list; /* the kernel's list of all events; or negative */
 	struct places places;
 	uint32_t witnesses; /* events */
 	uint32_t next_page; /* id */
@@ -165,8 +161,10 @@ struct user_events {
 	int status;		      /* before Linux 6.4: what clients get */
 	int timer;		      /* before Linux 6.4: while there are unwanted events */
 	struct unwanted_list unwanted;
-	struct left_behind left_behind; /* before Linux 6.4 */
-	bool ending;			/* programs keep their events */
+	int instance; /* before Linux 6.4: of tracefs, in which a predecessor's events are on; otherwise -1 */
+	bool settled; /* before Linux 6.4: the records are this keeper's, or those of a predecessor have been dealt with */
+	unsigned pause; /* before Linux 6.4: seconds until the next look at a predecessor's files; 0: there is none */
+	bool ending;	/* programs keep their events */
 	struct spawner spawner;
 	struct enabler_list enablers;
 	struct placement placement; /* not sent yet */
@@ -176,10 +174,8 @@ struct user_events {
 
 /* Takes the mounts over. 0, or a negative errno. */
 int user_events_new(enum wire_backend, const struct mounts *, const struct kernel_limits *, struct kernel **ret);
-/* Makes a page that is in no table yet, and frees one. */
-struct event_page *user_events_page_make(struct user_events *, uint32_t number);
-void user_events_page_unmake(struct user_events *, struct event_page *);
-void user_events_page_add(struct user_events *, struct event_page *);
+/* A page without files. */
+struct event_page *user_events_page_add(struct user_events *, uint32_t number);
 /* Takes its number away, and frees it as soon as it has no stream any more: all that are left are disowned. */
 void user_events_page_free(struct user_events *, struct event_page *);
 struct event_stream *user_events_stream_add(struct user_events *, uint32_t number, struct event_page *, uint64_t lock,
@@ -190,4 +186,4 @@ void user_events_disowned_free(struct user_events *, struct event_stream *);
 /* --- enable_address.c, status_page.c: fill in their part; 0 or a negative errno --- */
 
 int enable_address_init(struct user_events *, const struct kernel_limits *);
-int status_page_init(struct user_events *, const struct kernel_limits *);
+int status_page_init(struct user_events *);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "daemon/registry/kept.h"
 #include "protocol/transport.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/books.h"
@@ -282,7 +283,7 @@ static void end_play(struct play *play)
 	world_adopt(play->world, "");
 	for (struct level *level = play->world->daemon->registry.levels, *next; level; level = next) {
 		next = level->by_path.next;
-		if (streams_yield(level))
+		if (kept_yield(level))
 			next = play->world->daemon->registry.levels;
 	}
 	turn(play->world);

@@ -17,6 +17,7 @@ struct pair {
 	const char *guard;	/* an option of the keeper's */
 	const char *options[3]; /* of the daemon's, for its backend */
 	const char *program;	/* the next daemon's, in build/ */
+	bool at_once;		/* the daemon is killed without time to deposit connections */
 	pid_t daemon;		/* 0: none */
 	pid_t keeper;
 };

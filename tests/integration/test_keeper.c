@@ -87,7 +87,6 @@ TEST(failed_calls_do_not_stop_others)
 	ck_assert(keeper_ask(&keeper, &stream, 1));
 	ck_assert_int_eq(stream.result, KERNEL_OK);
 	expect_call(&keeper, stream_new(1, 1), -EEXIST);
-	expect_call(&keeper, call_of(KERNEL_PAGE_FREE, 1), -EBUSY);
 	for (size_t i = 0; i < ARRAY_SIZE(not_canonical); i++)
 		expect_call(&keeper, register_on(1, not_canonical[i]), KERNEL_E_BAD_DESCRIPTION);
 	for (unsigned bit = 0; bit < 16; bit++) {

@@ -117,7 +117,8 @@ PAIR_TEST(client_that_left_without_a_daemon_is_refunded, "--guard=prefer")
 	member_free(&leaves);
 	pair_start_daemon(pair);
 	expect_account(stays.socket, "leases=1");
-	expect_status(&pair->fixture, "connections=1");
+	/* The daemon may answer STATUS before it has looked at the other connection. */
+	await_status(&pair->fixture, "connections=1");
 	member_free(&stays);
 	await_status(&pair->fixture, "charges=0 tenants=0");
 }
@@ -142,9 +143,9 @@ PAIR_TEST(ledger_of_another_version_is_discarded, "--guard=prefer")
 	member = member_new(fixture, "downgrade_a u32 x");
 	trace(fixture, "downgrade_a", true);
 	member_emit(&member, 0, 1);
-	ck_assert(!log_has(fixture, words));
+	ck_assert_uint_eq(log_count(fixture, words), 1);
 	replace_daemon(pair, "userevd");
-	ck_assert(log_has(fixture, words));
+	ck_assert_uint_eq(log_count(fixture, words), 2);
 	expect_disconnected(&member);
 	expect_status(fixture, "connections=0 charges=0");
 	ck_assert(member_is_on(&member, 0));
@@ -332,6 +333,7 @@ PAIR_TEST(daemon_may_be_killed_at_any_system_call, "--guard=prefer")
 	unsigned moments = 0;
 	bool goes_on = true;
 
+	pair->at_once = true;
 	for (unsigned at = 1; goes_on; at += moments_apart(), moments++) {
 		pid_t life;
 		int status;

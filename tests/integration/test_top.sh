@@ -107,6 +107,7 @@ check '… or by refusals' first_is greedy --sort=refusals
 check '… by name' first_is bank --sort=name
 check '… with names and all fields as JSON' named_as_json
 check '… of a name' says '^shop-[0-9]+	process:[0-9]+:shop	1	2	0	0	1	' "$ctl" tenants 'shop-*'
+check '… with its refusals' says '^greedy-.*	quota-exceeded 3$' "$ctl" tenants 'greedy-*'
 check '… and a key that there is not is wrong usage' exits 2 "$ctl" tenants --sort=size
 
 check 'in a pipe it prints a frame' prints_frames 1

@@ -80,7 +80,7 @@ static void check_stream(const struct daemon *daemon, const struct stream *strea
 		live += reference->leases > 0;
 		CHECK(reference->bit == reference->grant->bit, "a reference of bit %llu",
 		      (unsigned long long)reference->bit);
-		CHECK(reference->release || is_registered(reference), "%s is not registered on stream %u",
+		CHECK(reference->releasing || is_registered(reference), "%s is not registered on stream %u",
 		      reference->grant->event->description, number);
 	}
 	CHECK(live == stream->live, "stream %u has %u live events, not %u", number, live, stream->live);
@@ -158,7 +158,7 @@ static unsigned count_leases(const struct tenant *tenant)
 
 static void check_tenant(const struct tenant *tenant)
 {
-	const unsigned claims = count_leases(tenant), held = tenant->level->own_leases.held;
+	const unsigned claims = count_leases(tenant), held = tenant->level->own[RESOURCE_LEASES].held;
 	const struct holder *holder;
 	const struct grant *grant;
 	unsigned lingering = 0, connections = 0, grants = 0;
@@ -178,9 +178,11 @@ static void check_tenant(const struct tenant *tenant)
 	CHECK(lingering == tenant->lingering, "%s has %u lingering, not %u", tenant->path, lingering,
 	      tenant->lingering);
 	CHECK(claims == held || (claims < held && !is_idle()), "%s has %u leases, not %u", tenant->path, claims, held);
-	CHECK(tenant->streams == tenant->level->own_files.held, "%s has %u data files", tenant->path, tenant->streams);
-	CHECK(grants == tenant->n_grants && grants == tenant->level->own.held, "%s holds %u, not %u, and is charged %u",
-	      tenant->path, grants, tenant->n_grants, tenant->level->own.held);
+	CHECK(tenant->streams == tenant->level->own[RESOURCE_FILES].held, "%s has %u data files", tenant->path,
+	      tenant->streams);
+	CHECK(grants == tenant->n_grants && grants == tenant->level->own[RESOURCE_EVENTS].held,
+	      "%s holds %u, not %u, and is charged %u", tenant->path, grants, tenant->n_grants,
+	      tenant->level->own[RESOURCE_EVENTS].held);
 }
 
 void check_books(const struct daemon *daemon)

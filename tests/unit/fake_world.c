@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "daemon/recovery/restore.h"
+#include "daemon/registry/kept.h"
 #include "kernel/uapi.h"
 #include "tests/unit/fake_kernel.h"
 
@@ -200,7 +201,7 @@ static bool give_up_kept(struct world *world)
 {
 	for (struct stream *stream = world->daemon->registry.streams; stream; stream = stream->by_number.next)
 		if (stream->kept)
-			return streams_yield(stream->tenant->level);
+			return kept_yield(stream->tenant->level);
 	return false;
 }
 

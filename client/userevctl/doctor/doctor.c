@@ -22,7 +22,7 @@ struct obstacle {
 	const char *subject, *sentence, *advice;
 };
 
-static void explain_obstacle(struct doctor *doctor, const struct obstacle *table, int error)
+static void fail_by_error(struct doctor *doctor, const struct obstacle *table, int error)
 {
 	while (table->error != 0 && table->error != error)
 		table++;
@@ -51,7 +51,7 @@ static bool check_connection(struct doctor *doctor)
 	if (r == -ECONNREFUSED && stat(doctor->path, &status) == 0 && !S_ISSOCK(status.st_mode))
 		r = -ENOTSOCK;
 	if (r < 0) {
-		explain_obstacle(doctor, table, r);
+		fail_by_error(doctor, table, r);
 		return false;
 	}
 	finding(doctor, MARK_OK, "socket", NULL, "%s exists", doctor->path);
@@ -111,7 +111,7 @@ static bool check_daemon(struct doctor *doctor)
 			"it refused the connection (%s): %s", refusal_name(control_refusal.number),
 			control_refusal.sentence);
 	else
-		explain_obstacle(doctor, table, r);
+		fail_by_error(doctor, table, r);
 	return r == 0;
 }
 

@@ -23,7 +23,6 @@ struct doctor {
 	struct userev *userev;
 	struct userev_event event;
 	bool registered;
-	bool over_quota;
 };
 
 /* finding.c: the output. */

@@ -63,7 +63,6 @@ void doctor_check_registration(struct doctor *doctor)
 	if (r == 0)
 		r = userev_register(doctor->userev, &doctor->event, TEST_DESCRIPTION, 0);
 	doctor->registered = r == 0;
-	doctor->over_quota = r == -EDQUOT;
 	if (r == 0)
 		finding(doctor, MARK_OK, "policy", NULL, "a test event was registered");
 	else
@@ -77,17 +76,10 @@ void doctor_check_quota(struct doctor *doctor)
 	const struct wire_account *account = &doctor->account;
 	uint32_t left = account->events_max - MIN(account->events, account->events_max);
 	bool is_scarce = left < account->events_max / 10;
-	char lingering[128] = "";
 
-	/* The refusal of the registration is printed already. */
-	if (doctor->over_quota)
-		return;
-	if (account->lingering > 0)
-		snprintf(lingering, sizeof(lingering), "; %s: released, but still open in a process",
-			 plural(account->lingering, "lingers", "linger").text);
 	finding(doctor, is_scarce ? MARK_NOTE : MARK_OK, "quota", is_scarce ? registration_advice(-EDQUOT) : NULL,
-		"this tenant holds %u of %s%s", account->events, plural(account->events_max, "event", "events").text,
-		lingering);
+		"this tenant holds %u of %s; %u of them linger, which means released, but still open in a process",
+		account->events, plural(account->events_max, "event", "events").text, account->lingering);
 }
 
 /* Writes a record as soon as the test event is on, and reads records, as JSON, until it comes back. */
@@ -121,7 +113,6 @@ static int trace_record(struct doctor *doctor, struct tracing *tracing)
 		if (text && strstr(text, wanted))
 			trouble = NULL;
 	}
-	record_view_deinit(&view);
 	fclose(output.file);
 	if (r == EXIT_DONE && trouble)
 		finding(doctor, MARK_FAIL, "record",
@@ -163,15 +154,12 @@ void doctor_check_record(struct doctor *doctor)
 void doctor_check_losses(struct doctor *doctor)
 {
 	const struct wire_account *account = &doctor->account;
+	bool none = account->lost == 0 && account->bad == 0;
 
-	if (account->lost == 0 && account->bad == 0)
-		finding(doctor, MARK_OK, "losses", NULL, "this tenant has lost no record");
-	if (account->lost > 0)
-		finding(doctor, MARK_NOTE, "losses",
-			"Programs wrote them faster than they were read: trace fewer events at once.",
-			"%s of this tenant lost", plural(account->lost, "record is", "records are").text);
-	if (account->bad > 0)
-		finding(doctor, MARK_NOTE, "bad records",
-			"A program writes payloads that do not fit its descriptions: 'userevctl events' shows an admin which.",
-			"%s of this tenant", plural(account->bad, "record", "records").text);
+	finding(doctor, none ? MARK_OK : MARK_NOTE, "losses",
+		none ? NULL
+		     : "Records are lost if they come faster than they are read: trace fewer events at once. A bad one does not "
+		       "fit its description: 'userevctl events' shows an admin which.",
+		"this tenant has lost %s; %s bad", plural(account->lost, "record", "records").text,
+		plural(account->bad, "is", "are").text);
 }

@@ -54,8 +54,8 @@ void doctor_ask_systemd(struct doctor *doctor)
  */
 void doctor_check_user(struct doctor *doctor)
 {
-	pid_t pid = (pid_t)row_get_u64(doctor->status, "pid"), one, other_pid = 0;
-	struct process_status daemon, process, other = { 0 };
+	pid_t pid = (pid_t)row_get_u64(doctor->status, "pid"), one;
+	struct process_status daemon, process;
 	const struct dirent *entry;
 	DIR *directory;
 	unsigned n = 0;
@@ -69,12 +69,8 @@ void doctor_check_user(struct doctor *doctor)
 	while (directory && (entry = readdir(directory))) {
 		one = (pid_t)strtol(entry->d_name, NULL, 10);
 		/* A child of the daemon removes the files of the sockets. */
-		if (one == 0 || one == pid || !process_read(one, &process) || process.uid != daemon.uid ||
-		    process.parent == pid)
-			continue;
-		n++;
-		other = process;
-		other_pid = one;
+		n += one != 0 && one != pid && process_read(one, &process) && process.uid == daemon.uid &&
+		     process.parent != pid;
 	}
 	if (directory)
 		closedir(directory);
@@ -82,9 +78,8 @@ void doctor_check_user(struct doctor *doctor)
 		finding(doctor, MARK_NOTE, "user",
 			"Give the daemon a user of its own (--user=, or User= in its unit): file descriptors that other programs "
 			"of its user send, and that are not received, can keep the daemon from sending any.",
-			"%u other %s user %u, which is the daemon's, such as %s (pid %d)", n,
-			n == 1 ? "process runs as" : "processes run as", daemon.uid, safe_string(other.comm).text,
-			(int)other_pid);
+			"%s as user %u, which is the daemon's; 'ps -u %u' lists them",
+			plural(n, "other process runs", "other processes run").text, daemon.uid, daemon.uid);
 }
 
 void doctor_check_policy_files(struct doctor *doctor)

@@ -14,23 +14,15 @@ int emission_build(struct emission *emission, const char *const *assignments, si
 
 static int explain_connection(const struct ctl *ctl, int error)
 {
-	static const struct meaning table[] = {
-		{ -EACCES, EXIT_NOT_PERMITTED, "this user may not connect to ", ". 'userevctl doctor' shows why." },
-		{ -EPERM, EXIT_NOT_PERMITTED, "this user may not connect to ", ". 'userevctl doctor' shows why." },
-		{ -ETIMEDOUT, EXIT_REFUSED, "the daemon does not answer at ", ". See 'journalctl -u userevd'." },
-		{ 0, EXIT_REFUSED, "cannot connect to ", NULL },
-	};
 	const char *path = clients_socket_path(ctl);
 
 	if (control_nobody(error)) {
 		ctl_error("no daemon listens at %s. %s", path, clients_socket_advice(ctl));
 		return EXIT_NO_DAEMON;
 	}
-	if (error == -EPROTO) {
-		ctl_error("the daemon at %s refused the connection: %s.", path, safe_string(userev_refusal()).text);
-		return EXIT_REFUSED;
-	}
-	return ctl_explain(table, path, error);
+	ctl_error("cannot connect to %s: %s. 'userevctl doctor' shows why.", path,
+		  error == -EPROTO ? safe_string(userev_refusal()).text : strerror(-error));
+	return error == -EACCES || error == -EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 }
 
 const char *emission_name(const struct emission *emission)
@@ -53,27 +45,25 @@ int emission_write(struct emission *emission)
 static int emit_one(struct emission *emission)
 {
 	const struct output *output = &emission->ctl->output;
-	const char *name = emission_name(emission), *outcome = "not written: no tracer is active";
+	const char *name = emission_name(emission);
 	int written = emission_write(emission);
 
-	if (written == -EAGAIN)
-		ctl_error("the record is lost: the daemon's queue is full. Try again.");
-	else if (written == -E2BIG)
-		ctl_error("the record is lost: its %s are more than every tracer can hold.",
-			  plural(emission->size, "byte", "bytes").text);
-	else if (written < 0)
-		ctl_error("the record is lost: %s.", strerror(-written));
-	if (written < 0)
+	if (written < 0) {
+		ctl_error("the record is lost: %s.", written == -EAGAIN ? "the daemon's queue is full; try again"
+						     : written == -E2BIG
+							     ? "it has more bytes than every tracer can hold"
+							     : strerror(-written));
 		return EXIT_REFUSED;
-	if (written > 0)
-		outcome = "written";
-	else if (emission->no_daemon)
-		outcome = "not written: there is no daemon";
+	}
 	if (output->json)
 		json_print(output->file, json_text("event", name), json_u64("bytes", emission->size),
 			   json_bool("written", written > 0));
 	else if (emission->verbose)
-		ctl_note("%s: %s (%s).", name, outcome, plural(emission->size, "byte", "bytes").text);
+		ctl_note("%s: %s (%s).", name,
+			 written > 0	       ? "written"
+			 : emission->no_daemon ? "not written: there is no daemon"
+					       : "not written: no tracer is active",
+			 plural(emission->size, "byte", "bytes").text);
 	return EXIT_DONE;
 }
 

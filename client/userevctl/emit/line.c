@@ -13,6 +13,8 @@
  * name, and replaces half of a surrogate pair, so that a record would differ from its line.
  */
 
+#include <ctype.h>
+
 #include "client/userevctl/emit/emit.h"
 
 struct splitter {
@@ -28,21 +30,13 @@ struct splitter {
 /* The first error counts; the rest of the line is skipped, so every loop ends. */
 static void refuse_line(struct splitter *splitter, const char *sentence)
 {
-	if (!splitter->refused)
-		text_printf(splitter->why, "%s", sentence);
+	if (!splitter->refused) {
+		text_printf(splitter->why, "%s (at '", sentence);
+		text_excerpt(splitter->why, splitter->from, strlen(splitter->from));
+		text_printf(splitter->why, "')");
+	}
 	splitter->refused = true;
 	splitter->from = "";
-}
-
-static void refuse_at(struct splitter *splitter, const char *wanted)
-{
-	char sentence[WIRE_SENTENCE_MAX];
-	struct text text = text_make(sentence, sizeof(sentence));
-
-	text_printf(&text, "%s is missing before '", wanted);
-	text_excerpt(&text, splitter->from, strlen(splitter->from));
-	text_put(&text, "'", 1);
-	refuse_line(splitter, sentence);
 }
 
 static bool is_line_blank(char c)
@@ -87,65 +81,57 @@ static void begin_assignment(struct splitter *splitter)
 
 /* --- text in double quotes --- */
 
-/* A number of that many hexadecimal digits. */
-static int take_hex(struct splitter *splitter, size_t digits, const char *otherwise)
+/* A number of that many hexadecimal digits; -1: there are fewer. */
+static int take_hex(struct splitter *splitter, size_t digits)
 {
 	char number[5] = "";
 
-	if (strspn(splitter->from, "0123456789abcdefABCDEF") < digits) {
-		refuse_line(splitter, otherwise);
-		return 0;
-	}
+	if (strspn(splitter->from, "0123456789abcdefABCDEF") < digits)
+		return -1;
 	memcpy(number, splitter->from, digits);
 	splitter->from += digits;
 	return (int)strtol(number, NULL, 16);
 }
 
-/* \uNNNN, of which two form one character beyond U+FFFF, as UTF-8. */
-static void copy_unicode(struct splitter *splitter)
+/* NNNN of \uNNNN, of which two form one character beyond U+FFFF; -1: it is no character. */
+static int take_unicode(struct splitter *splitter)
 {
-	static const char half[] = "\\u is half of a character";
-	static const int first[] = { 0, 0xc0, 0xe0, 0xf0 };
-	int code = take_hex(splitter, 4, "\\u needs four hexadecimal digits"), low, continuations;
+	int code = take_hex(splitter, 4), low;
 
-	if (code >= 0xd800 && code < 0xdc00 && splitter->from[0] == '\\' && splitter->from[1] == 'u') {
-		splitter->from += 2;
-		low = take_hex(splitter, 4, half);
-		if (low >= 0xdc00 && low < 0xe000)
-			code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-	}
-	if (code == 0)
-		refuse_line(splitter, "a text cannot contain a NUL");
-	if (code >= 0xd800 && code < 0xe000)
-		refuse_line(splitter, half);
-	continuations = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-	put_byte(splitter, first[continuations] | code >> 6 * continuations);
-	while (continuations-- > 0)
-		put_byte(splitter, 0x80 | (code >> 6 * continuations & 0x3f));
+	if (code < 0xd800 || code >= 0xe000)
+		return code;
+	if (code >= 0xdc00 || splitter->from[0] != '\\' || splitter->from[1] != 'u')
+		return -1;
+	splitter->from += 2;
+	low = take_hex(splitter, 4);
+	return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : -1;
 }
 
 static void copy_escape(struct splitter *splitter)
 {
 	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+	static const int first[] = { 0, 0xc0, 0xe0, 0xf0 };
 	char letter = *++splitter->from;
 	const char *found = letter ? strchr(letters, letter) : NULL;
-	int byte;
+	int code = -1, continuations = 0;
 
 	splitter->from += letter != '\0';
-	if (letter == '\0') {
-		refuse_line(splitter, "the line ends in a backslash");
-	} else if (letter == 'u') {
-		copy_unicode(splitter);
-	} else if (letter == 'x') {
-		byte = take_hex(splitter, 2, "\\x needs two hexadecimal digits");
-		if (byte == 0)
-			refuse_line(splitter, "a text cannot contain a NUL");
-		put_byte(splitter, byte);
-	} else if (found) {
-		put_byte(splitter, meant[found - letters]);
-	} else {
-		refuse_line(splitter, "a backslash stands before \", \\, /, b, f, n, r, t, xNN or uNNNN");
+	if (found)
+		code = meant[found - letters];
+	else if (letter == 'x')
+		code = take_hex(splitter, 2);
+	else if (letter == 'u')
+		code = take_unicode(splitter);
+	if (code <= 0) {
+		refuse_line(splitter,
+			    "a backslash stands before \", \\, /, b, f, n, r, t, xNN or uNNNN, but not for a NUL");
+		return;
 	}
+	if (letter == 'u')
+		continuations = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
+	put_byte(splitter, first[continuations] | code >> 6 * continuations);
+	while (continuations-- > 0)
+		put_byte(splitter, 0x80 | (code >> 6 * continuations & 0x3f));
 }
 
 static void copy_quoted(struct splitter *splitter)
@@ -176,7 +162,7 @@ static void copy_assignment(struct splitter *splitter)
 	if (*splitter->from == '"') {
 		copy_quoted(splitter);
 		if (*splitter->from && !is_line_blank(*splitter->from))
-			refuse_at(splitter, "a blank");
+			refuse_line(splitter, "a blank is missing");
 		return;
 	}
 	/* The blank in ' ' separates nothing. */
@@ -206,14 +192,10 @@ static void copy_number(struct splitter *splitter)
 
 	skip_blanks(splitter);
 	digits = splitter->from + (*splitter->from == '-');
-	if (digits[0] < '0' || digits[0] > '9' || (digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9')) {
-		refuse_at(splitter, "a whole number, a text or an array of whole numbers");
-		return;
-	}
-	while (splitter->from < digits || (*splitter->from >= '0' && *splitter->from <= '9'))
+	if (!isdigit((unsigned char)digits[0]) || (digits[0] == '0' && isdigit((unsigned char)digits[1])))
+		refuse_line(splitter, "a whole number, a text or an array of whole numbers is missing");
+	while (*splitter->from == '-' || isdigit((unsigned char)*splitter->from))
 		copy_byte(splitter);
-	if (*splitter->from && strchr(".eE", *splitter->from))
-		refuse_at(splitter, "the end of a whole number");
 }
 
 static void copy_array(struct splitter *splitter)
@@ -226,7 +208,7 @@ static void copy_array(struct splitter *splitter)
 			copy_number(splitter);
 		}
 		if (!accept_character(splitter, ']'))
-			refuse_at(splitter, "']'");
+			refuse_line(splitter, "']' is missing");
 	}
 	put_byte(splitter, ']');
 }
@@ -240,11 +222,11 @@ static void copy_member(struct splitter *splitter)
 	if (*splitter->from == '"')
 		copy_quoted(splitter);
 	else
-		refuse_at(splitter, "a field's name in double quotes");
+		refuse_line(splitter, "a field's name in double quotes is missing");
 	if (memchr(key, '=', (size_t)(splitter->to - key)))
 		refuse_line(splitter, "no field's name has a '='");
 	if (!accept_character(splitter, ':'))
-		refuse_at(splitter, "':'");
+		refuse_line(splitter, "':' is missing");
 	put_byte(splitter, '=');
 	skip_blanks(splitter);
 	if (*splitter->from == '"')
@@ -264,11 +246,11 @@ static void split_json(struct splitter *splitter)
 			copy_member(splitter);
 		while (accept_character(splitter, ','));
 		if (!accept_character(splitter, '}'))
-			refuse_at(splitter, "',' or '}'");
+			refuse_line(splitter, "',' or '}' is missing");
 	}
 	skip_blanks(splitter);
 	if (*splitter->from)
-		refuse_at(splitter, "the end of the line");
+		refuse_line(splitter, "the end of the line is missing");
 }
 
 int emit_line_split(char *line, size_t length, const char **assignments, size_t most, size_t *ret_n, struct text *why)

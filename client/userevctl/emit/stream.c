@@ -6,108 +6,91 @@
  */
 
 #include <poll.h>
+#include <sys/time.h>
 
 #include "client/userevctl/emit/emit.h"
 
-enum {
-	LINE_MAX_BYTES = 1 << 16, /* the largest record, each of its bytes written as \uNNNN */
-	LOOK_SECONDS = 1,	  /* between two checks whether the daemon has gone or come back */
-};
+enum { LINE_MAX_BYTES = 1 << 16 }; /* the largest record, each of its bytes written as \uNNNN */
 
 struct stream {
 	struct emission *emission;
-	int signal_fd;
-	int signal;	    /* that ended the stream; 0: none */
-	uint64_t looked_at; /* ns */
 	uint64_t lines;
 	uint64_t written;
 	uint64_t untraced;
 	uint64_t lost;
 	uint64_t refused;
-	bool skipping; /* the rest of a line that is too long */
-	size_t length;
-	char buffer[LINE_MAX_BYTES + 1];
+	size_t length; /* LINE_MAX_BYTES + 1: the line is too long */
+	char line[LINE_MAX_BYTES + 1];
 };
 
-static void stream_refuse(struct stream *stream, const char *sentence)
+static volatile sig_atomic_t stop_signal; /* 0: none */
+static volatile sig_atomic_t second_over;
+
+static void on_signal(int number)
 {
-	stream->refused++;
-	ctl_error("line %llu: %s.", (unsigned long long)stream->lines, sentence);
+	if (number == SIGALRM)
+		second_over = true;
+	else
+		stop_signal = number;
 }
 
-static void emit_line(struct stream *stream, char *line, size_t length)
+static void take_line(struct stream *stream)
 {
 	struct emission *emission = stream->emission;
 	const char *assignments[DESCRIPTION_FIELDS_MAX + 1];
 	char sentence[WIRE_SENTENCE_MAX + 1];
 	struct text why = text_make(sentence, sizeof(sentence));
-	size_t n = 0;
-	int r;
+	size_t n = 0, length = stream->length;
+	int r = -E2BIG;
 
 	stream->lines++;
-	line[length] = '\0';
-	r = emit_line_split(line, length, assignments, ARRAY_SIZE(assignments), &n, &why);
+	stream->length = 0;
+	if (length <= LINE_MAX_BYTES) {
+		stream->line[length] = '\0';
+		r = emit_line_split(stream->line, length, assignments, ARRAY_SIZE(assignments), &n, &why);
+	}
 	if (r == 0)
 		r = emission_build(emission, assignments, n, &why);
-	if (r == -ENOSPC)
-		stream_refuse(stream, "the record is too large for some tracers");
-	else if (r != 0)
-		stream_refuse(stream, sentence);
-	if (r != 0)
+	if (r == -E2BIG)
+		text_printf(&why, "it is too long");
+	else if (r == -ENOSPC)
+		text_printf(&why, "the record is too large for some tracers");
+	if (r != 0) {
+		stream->refused++;
+		ctl_error("line %llu: %s.", (unsigned long long)stream->lines, sentence);
 		return;
+	}
 	r = emission_write(emission);
 	stream->lost += r < 0;
 	stream->written += r > 0;
 	stream->untraced += r == 0;
 }
 
-/* All complete lines; the beginning of the next line moves to the front of the buffer. */
-static void take_lines(struct stream *stream)
+/* Until the end: 0 or a negative errno. */
+static int read_lines(struct stream *stream)
 {
-	char *at = stream->buffer, *end = stream->buffer + stream->length, *newline;
+	int c = 0;
 
-	while ((newline = memchr(at, '\n', (size_t)(end - at)))) {
-		if (!stream->skipping)
-			emit_line(stream, at, (size_t)(newline - at));
-		stream->skipping = false;
-		at = newline + 1;
+	while (c != EOF && !stop_signal) {
+		/* After a restart the daemon does not know the event; userev_connected() registers it again. */
+		if (second_over) {
+			second_over = false;
+			userev_connected(stream->emission->userev);
+		}
+		c = getc(stdin);
+		if (c == EOF && ferror(stdin) && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		if (c == EOF && ferror(stdin)) {
+			poll(&(struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN }, 1, 1000);
+			clearerr(stdin);
+			c = 0;
+		} else if (c == '\n' || (c == EOF && stream->length > 0)) {
+			take_line(stream);
+		} else if (c != EOF && stream->length <= LINE_MAX_BYTES) {
+			stream->line[stream->length++] = (char)c;
+		}
 	}
-	stream->length = (size_t)(end - at);
-	memmove(stream->buffer, at, stream->length);
-	if (stream->length < LINE_MAX_BYTES)
-		return;
-	if (!stream->skipping) {
-		stream->lines++;
-		stream_refuse(stream, "it is too long");
-	}
-	stream->skipping = true;
-	stream->length = 0;
-}
-
-/* 1: go on; 0: the end; or a negative errno. */
-static int read_some(struct stream *stream)
-{
-	struct pollfd wanted[] = { { .fd = STDIN_FILENO, .events = POLLIN },
-				   { .fd = stream->signal_fd, .events = POLLIN } };
-	uint64_t now = ctl_now_ns();
-	ssize_t n;
-
-	/* After a restart the daemon does not know the event; userev_connected() registers it again. */
-	if (now - stream->looked_at >= LOOK_SECONDS * NS_PER_S) {
-		stream->looked_at = now;
-		userev_connected(stream->emission->userev);
-	}
-	if (poll(wanted, ARRAY_SIZE(wanted), LOOK_SECONDS * 1000) < 0)
-		return errno == EINTR ? 1 : -errno;
-	stream->signal = signals_next(stream->signal_fd);
-	if (!wanted[0].revents || stream->signal > 0)
-		return stream->signal == 0;
-	n = read(STDIN_FILENO, stream->buffer + stream->length, LINE_MAX_BYTES - stream->length);
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN ? 1 : -errno;
-	stream->length += (size_t)n;
-	take_lines(stream);
-	return n > 0;
+	return 0;
 }
 
 static void stream_report(const struct stream *stream)
@@ -128,21 +111,21 @@ static void stream_report(const struct stream *stream)
 
 int emit_stream(struct emission *emission)
 {
+	static const int signals[] = { SIGALRM, SIGINT, SIGTERM, SIGHUP };
+	const struct itimerval second = { { 1, 0 }, { 1, 0 } };
 	_cleanup_(freep) struct stream *stream = must(calloc(1, sizeof(*stream)));
 	int r;
 
 	stream->emission = emission;
-	stream->signal_fd = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP));
-	do
-		r = read_some(stream);
-	while (r > 0);
-	if (r == 0 && stream->signal == 0 && stream->length > 0 && !stream->skipping)
-		emit_line(stream, stream->buffer, stream->length);
+	/* Without SA_RESTART: each second the read ends, and the signals are looked at. */
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaction(signals[i], &(struct sigaction){ .sa_handler = on_signal }, NULL);
+	setitimer(ITIMER_REAL, &second, NULL);
+	r = read_lines(stream);
 	if (r < 0)
 		ctl_error("cannot read stdin: %s.", strerror(-r));
-	fd_close(stream->signal_fd);
 	stream_report(stream);
-	if (stream->signal > 0)
-		ctl_end_by(emission->ctl, stream->signal);
+	if (stop_signal)
+		ctl_end_by(emission->ctl, stop_signal);
 	return r < 0 || stream->refused > 0 || stream->lost > 0 ? EXIT_REFUSED : EXIT_DONE;
 }

@@ -17,33 +17,17 @@ struct explanation {
 	int refusal;			     /* REFUSAL_NONE: it is allowed */
 	char why[WIRE_SENTENCE_MAX];
 	struct policy_verdict verdict;
-	struct control *daemon; /* that runs here; NULL: none was asked */
-	struct cursor answer;	/* a copy of its first row */
+	struct control *daemon; /* that runs here; NULL: there is none, or the question is not about this machine */
+	struct cursor answer;	/* its first row, until the second one is read */
 	bool granted;
 };
-
-/* Asks unless there is no daemon, or the question is not about this machine. */
-static void ask_daemon(struct explanation *explanation)
-{
-	const struct policy_question *question = explanation->question;
-	const char *const strings[] = { explanation->tenancy.cgroup, question->ctl->argv[1] };
-	struct cursor row;
-
-	if (!question->is_ours || control_open(question->ctl->control_socket, &explanation->daemon) < 0)
-		return;
-	if (control_ask_strings(explanation->daemon, KIND_EXPLAIN, policy_question_flags(question), strings,
-				ARRAY_SIZE(strings)) == 0 &&
-	    control_next_row(explanation->daemon, &row) > 0)
-		explanation->answer = row_copy(row);
-	else
-		explanation->daemon = control_free(explanation->daemon);
-}
 
 static void explanation_decide(struct explanation *explanation)
 {
 	static struct description description; /* large */
 	const struct policy_question *question = explanation->question;
 	const char *text = question->ctl->argv[1];
+	const char *const strings[] = { explanation->tenancy.cgroup, text };
 	struct text why = text_make(explanation->why, sizeof(explanation->why));
 
 	policy_resolve(question->policy, explanation->tenancy.path, &explanation->rules);
@@ -51,7 +35,11 @@ static void explanation_decide(struct explanation *explanation)
 					    &description, &explanation->verdict, &why);
 	if (explanation->verdict.key != POLICY_KEYS)
 		string_copy(explanation->name, description.name_length + 1, description.canonical);
-	ask_daemon(explanation);
+	if (question->is_ours &&
+	    (control_request(question->ctl->control_socket, KIND_EXPLAIN, policy_question_flags(question), strings,
+			     ARRAY_SIZE(strings), &explanation->daemon) < 0 ||
+	     control_next_row(explanation->daemon, &explanation->answer) <= 0))
+		explanation->daemon = control_free(explanation->daemon);
 	explanation->granted = explanation->refusal == REFUSAL_NONE &&
 			       (!explanation->daemon || row_get_u64(explanation->answer, "granted"));
 }
@@ -66,7 +54,7 @@ static void put_rules(struct values *values, const struct explanation *explanati
 	if (*explanation->name && prefix->text)
 		values_put(values, tenant, POLICY_NAME_PREFIX, prefix);
 	if (*explanation->name && verdict->glob)
-		values_put_text(values, tenant, policy_key_name(verdict->key), verdict->glob->text,
+		values_put_text(values, tenant, policy_keys[verdict->key].name, verdict->glob->text,
 				&verdict->glob->origin);
 	else if (*explanation->name)
 		values_put(values, tenant, verdict->key, verdict->value);
@@ -120,9 +108,8 @@ static int print_levels(struct explanation *explanation, const struct output *ou
 	return r;
 }
 
-static int explanation_print(struct values *values, struct explanation *explanation)
+static void print_decision(const struct explanation *explanation, const struct output *output)
 {
-	const struct output *output = &values->ctl->output;
 	const char *reservation = "";
 
 	if (!explanation->daemon)
@@ -136,27 +123,19 @@ static int explanation_print(struct values *values, struct explanation *explanat
 	else
 		fprintf(output->file, ": %s\n",
 			explanation->refusal ? explanation->why : row_string(explanation->answer, "sentence").text);
-	put_rules(values, explanation);
-	table_print(&values->table, output);
-	return explanation->daemon ? print_levels(explanation, output) : 0;
 }
 
-static int explanation_print_json(struct values *values, struct explanation *explanation)
+/* The rest of the object that values_begin() has begun. */
+static int put_decision(const struct explanation *explanation, struct json *json)
 {
-	struct json *json = &values->json;
 	struct cursor row = explanation->answer;
 	int r = 0;
 
-	json_begin(json, '{');
-	tenancy_json(&explanation->tenancy, json);
 	json_put(json, json_bool("allowed", explanation->granted),
 		 json_text("event", *explanation->name ? explanation->name : NULL));
 	if (explanation->refusal != REFUSAL_NONE)
 		json_put(json, json_text("refusal", refusal_name((uint32_t)explanation->refusal)),
 			 json_text("sentence", explanation->why));
-	json_put_begin(json, "values", '[');
-	put_rules(values, explanation);
-	json_end(json, ']');
 	if (explanation->daemon) {
 		json_put_begin(json, "ledger", '[');
 		do
@@ -172,16 +151,22 @@ int policy_explain(struct policy_question *question)
 {
 	struct explanation explanation = { .question = question };
 	struct ctl *ctl = question->ctl;
-	struct values values = values_make(ctl);
+	struct values values;
 	int r = policy_find_tenant(question, ctl->argv[0], &explanation.tenancy);
 
 	if (r != EXIT_DONE)
 		return r;
 	explanation_decide(&explanation);
-	r = (ctl->output.json ? explanation_print_json : explanation_print)(&values, &explanation);
-	table_deinit(&values.table);
+	if (!ctl->output.json)
+		print_decision(&explanation, &ctl->output);
+	values_begin(&values, ctl, &explanation.tenancy);
+	put_rules(&values, &explanation);
+	values_end(&values);
+	if (ctl->output.json)
+		r = put_decision(&explanation, &values.json);
+	else if (explanation.daemon)
+		r = print_levels(&explanation, &ctl->output);
 	control_free(explanation.daemon);
-	free((void *)explanation.answer.at);
 	if (r < 0)
 		return ctl_output_failed(r);
 	policy_note_tenancy(&explanation.tenancy);

@@ -56,10 +56,12 @@ struct values {
 	struct table table;
 	struct json json;
 };
-struct values values_make(struct ctl *);
+/* Begins the table, or an object of JSON with the tenant, unless NULL. */
+void values_begin(struct values *, struct ctl *, const struct tenancy *);
+/* Ends the table; the caller ends the object. */
+void values_end(struct values *);
 void values_put_text(struct values *, const char *cgroup, const char *key, const char *value,
 		     const struct policy_origin *);
 void values_put(struct values *, const char *cgroup, enum policy_key, const struct policy_value *);
 /* The tenant, the limits of all levels down to the path, and those of [Daemon] where the tenant has none. */
 void values_put_levels(struct values *, const struct policy *, const struct tenancy *);
-void tenancy_json(const struct tenancy *, struct json *);

@@ -4,18 +4,35 @@
 
 #include "client/userevctl/policy/policy.h"
 
-struct values values_make(struct ctl *ctl)
+void values_begin(struct values *values, struct ctl *ctl, const struct tenancy *tenancy)
 {
 	static const struct column columns[] = {
 		{ "CGROUP", COLUMN_PATH, 0 }, { "KEY", COLUMN_TEXT, 0 },     { "VALUE", COLUMN_LONG, 0 },
 		{ "FROM", COLUMN_PATH, 0 },   { "SECTION", COLUMN_PATH, 0 },
 	};
+	struct json *json = &values->json;
 
-	return (struct values){
+	*values = (struct values){
 		.ctl = ctl,
 		.table = table_make(columns, ARRAY_SIZE(columns)),
 		.json = { .file = ctl->output.file, .one_line = true },
 	};
+	if (!ctl->output.json)
+		return;
+	json_begin(json, '{');
+	if (tenancy)
+		json_put(json, json_text("cgroup", tenancy->cgroup), json_text("tenant", tenancy->path),
+			 json_text("tenant_by", tenancy->by), json_bool("tenant_sure", tenancy->sure));
+	json_put_begin(json, "values", '[');
+}
+
+void values_end(struct values *values)
+{
+	if (values->ctl->output.json)
+		json_end(&values->json, ']');
+	else
+		table_print(&values->table, &values->ctl->output);
+	table_deinit(&values->table);
 }
 
 void values_put_text(struct values *values, const char *cgroup, const char *key, const char *value,
@@ -50,7 +67,7 @@ void values_put(struct values *values, const char *cgroup, enum policy_key key, 
 	struct text text = text_make(buffer, sizeof(buffer));
 
 	policy_value_text(key, value, &text);
-	values_put_text(values, cgroup, policy_key_name(key), buffer, &value->origin);
+	values_put_text(values, cgroup, policy_keys[key].name, buffer, &value->origin);
 }
 
 void values_put_levels(struct values *values, const struct policy *policy, const struct tenancy *tenancy)
@@ -58,18 +75,18 @@ void values_put_levels(struct values *values, const struct policy *policy, const
 	struct policy_levels levels = { .from = tenancy->cgroup };
 	struct policy_rules rules;
 
-	values_put_text(values, tenancy->path, policy_key_name(POLICY_TENANT), "yes", &tenancy->origin);
+	values_put_text(values, tenancy->path, policy_keys[POLICY_TENANT].name, "yes", &tenancy->origin);
 	while (policy_next_level(&levels)) {
 		policy_lookup(policy, levels.path, &rules);
 		for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
-			if (rules.value[key] && key != POLICY_TENANT && policy_key_reach(key) == POLICY_OF_CGROUP)
+			if (rules.value[key] && key != POLICY_TENANT && policy_keys[key].reach == POLICY_OF_CGROUP)
 				values_put(values, levels.path, key, rules.value[key]);
 	}
 	policy_resolve(policy, tenancy->path, &rules);
 	/* A tenant without a limit of its own has that of [Daemon]. */
 	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
-		if (policy_key_of_daemon(key) && rules.value[key]->is_default)
-			values_put(values, tenancy->path, policy_key_of_daemon(key), policy_tenant_limit(&rules, key));
+		if (policy_keys[key].of_daemon && rules.value[key]->is_default)
+			values_put(values, tenancy->path, policy_keys[key].of_daemon, policy_tenant_limit(&rules, key));
 }
 
 /* Names that the tenant owns; NULL: names that any section owns. */
@@ -91,7 +108,7 @@ static void put_cgroup(struct values *values, const struct policy *policy, const
 	values_put_levels(values, policy, tenancy);
 	policy_resolve(policy, tenancy->path, &rules);
 	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
-		if (policy_key_reach(key) == POLICY_OF_TENANT && key != POLICY_DENY_EVENTS)
+		if (policy_keys[key].reach == POLICY_OF_TENANT && key != POLICY_DENY_EVENTS)
 			values_put(values, tenancy->path, key, rules.value[key]);
 	/* Denials of all levels add up. */
 	for (size_t i = 0; i < rules.n_denials; i++)
@@ -105,48 +122,33 @@ static void put_cgroup(struct values *values, const struct policy *policy, const
 static void put_daemon(struct values *values, const struct policy *policy)
 {
 	for (enum policy_key key = 0; key < POLICY_KEYS; key++)
-		if (policy_key_reach(key) == POLICY_OF_DAEMON)
+		if (policy_keys[key].reach == POLICY_OF_DAEMON)
 			values_put(values, NULL, key, policy_daemon(policy, key));
 	put_owners(values, policy, NULL);
 	for (size_t i = 0; i < policy->events.n; i++)
 		for (enum policy_key key = 0; key < POLICY_KEYS; key++)
-			if (policy_key_reach(key) == POLICY_OF_EVENT)
+			if (policy_keys[key].reach == POLICY_OF_EVENT)
 				values_put(values, policy->events.at[i]->name, key,
 					   policy_section_value(policy->events.at[i], key));
-}
-
-void tenancy_json(const struct tenancy *tenancy, struct json *json)
-{
-	json_put(json, json_text("cgroup", tenancy->cgroup), json_text("tenant", tenancy->path),
-		 json_text("tenant_by", tenancy->by), json_bool("tenant_sure", tenancy->sure));
 }
 
 int policy_show(struct policy_question *question)
 {
 	struct ctl *ctl = question->ctl;
-	struct values values = values_make(ctl);
+	struct values values;
 	struct tenancy tenancy = { .sure = true };
 	int r = ctl->argc > 0 ? policy_find_tenant(question, ctl->argv[0], &tenancy) : policy_open(question);
 
 	if (r != EXIT_DONE)
 		return r;
-	if (ctl->output.json) {
-		json_begin(&values.json, '{');
-		if (ctl->argc > 0)
-			tenancy_json(&tenancy, &values.json);
-		json_put_begin(&values.json, "values", '[');
-	}
+	values_begin(&values, ctl, ctl->argc > 0 ? &tenancy : NULL);
 	if (ctl->argc > 0)
 		put_cgroup(&values, question->policy, &tenancy);
 	else
 		put_daemon(&values, question->policy);
-	if (ctl->output.json) {
-		json_end(&values.json, ']');
+	values_end(&values);
+	if (ctl->output.json)
 		json_end_line(&values.json, '}');
-	} else {
-		table_print(&values.table, &ctl->output);
-	}
-	table_deinit(&values.table);
 	policy_note_tenancy(&tenancy);
 	return ctl_finish(ctl);
 }

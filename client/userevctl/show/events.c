@@ -9,129 +9,61 @@
 
 enum { SHOWN_MAX = 3 }; /* holders and tenants, without --full */
 
-static void put_event(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
+/* The programs, or their tenants, which the daemon lists one after the other: "…, … and 7 more". */
+static void put_holders(struct table *table, const struct tracing *tracing, const struct event *event, bool tenants)
 {
-	table_put(table, event->on ? STYLE_GOOD : STYLE_NAME, event->shown);
+	static char buffer[16 * WIRE_TENANT_MAX];
+	struct text list = text_make(buffer, sizeof(buffer));
+	uint64_t total = row_get_u64(event->row, tenants ? "tenants" : "holders_total"), shown = 0;
+	struct cursor holders = row_rows(event->row, "holders"), holder;
+	struct row_field before = { 0 }, tenant = { 0 };
+
+	for (; (tracing->ctl->output.full || shown < SHOWN_MAX) && row_next_item(&holders, &holder) > 0;
+	     before = tenant) {
+		if (!row_find(holder, "tenant", &tenant) || (tenants && before.length == tenant.length &&
+							     memcmp(before.value, tenant.value, tenant.length) == 0))
+			continue;
+		text_printf(&list, "%s", shown++ > 0 ? ", " : "");
+		if (tenants)
+			text_safe(&list, (const char *)tenant.value, tenant.length);
+		else
+			text_printf(&list, "%s-%" PRIu64, row_string(holder, "comm").text, row_get_u64(holder, "pid"));
+	}
+	if (total > shown)
+		text_printf(&list, "%s%" PRIu64 " more", shown > 0 ? " and " : "", total - shown);
+	table_put(table, shown > 0 ? STYLE_PLAIN : STYLE_DIM, buffer);
 }
 
-static void put_state(struct table *table, const struct tracing *tracing, const struct event *event)
-{
-	table_put(table, event->on ? STYLE_GOOD : STYLE_DIM, tracing->blind ? "-" : event->on ? "on" : "off");
-}
+enum { EVENT, STATE, USED_BY, RECORDS, BAD, HELD_BY, TENANTS, FIELDS, COLUMNS };
+static const struct column columns[COLUMNS] = {
+	{ "EVENT", COLUMN_PATH, 0 },	 { "STATE", COLUMN_TEXT, 0 },  { "USED BY", COLUMN_TEXT, 0 },
+	{ "RECORDS", COLUMN_NUMBER, 0 }, { "BAD", COLUMN_NUMBER, 0 },  { "HELD BY", COLUMN_LONG, 0 },
+	{ "TENANTS", COLUMN_LIST, 0 },	 { "FIELDS", COLUMN_LONG, 0 },
+};
 
-static void put_used_by(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
+static void put_event(struct table *table, const struct tracing *tracing, const struct event *event)
 {
+	enum style style = event->on ? STYLE_GOOD : STYLE_DIM;
+	const char *fields = table->hidden & 1 << FIELDS ? NULL : tracing_fields(event);
+	uint64_t bad = row_get_u64(event->row, "bad");
 	char buffer[64];
-	struct text text = text_make(buffer, sizeof(buffer));
+	struct text users = text_make(buffer, sizeof(buffer));
 
 	for (size_t i = 0; i < USERS; i++)
 		if (event->used_by & 1U << i)
-			text_printf(&text, "%s%s", text.length > 0 ? ", " : "", user_names[i]);
-	table_put(table, text.length > 0 ? STYLE_GOOD : STYLE_DIM, buffer);
-}
-
-static void put_records(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
-{
+			text_printf(&users, "%s%s", users.length > 0 ? ", " : "", user_names[i]);
+	table_put(table, event->on ? STYLE_GOOD : STYLE_NAME, event->shown);
+	table_put(table, style, tracing->blind ? "-" : event->on ? "on" : "off");
+	table_put(table, style, buffer);
 	table_put_number(table, STYLE_PLAIN, row_get_u64(event->row, "records"));
-}
-
-static void put_bad(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
-{
-	uint64_t bad = row_get_u64(event->row, "bad");
-
 	table_put_number(table, bad > 0 ? STYLE_BAD : STYLE_PLAIN, bad);
-}
-
-static void put_fields(struct table *table, const struct tracing *tracing _unused_, const struct event *event)
-{
-	const char *fields = tracing_fields(event);
-
+	if (event->foreign)
+		table_put(table, STYLE_WARNING, "foreign");
+	else
+		put_holders(table, tracing, event, false);
+	put_holders(table, tracing, event, true);
 	table_put(table, STYLE_PLAIN, fields ? fields : "");
 }
-
-/* "… and 7 more" */
-static void put_list(struct table *table, struct text *list, uint64_t shown, uint64_t total)
-{
-	if (total > shown)
-		text_printf(list, "%s%" PRIu64 " more", shown > 0 ? " and " : "", total - shown);
-	table_put(table, shown > 0 ? STYLE_PLAIN : STYLE_DIM, list->buffer);
-}
-
-static void put_event_holders(struct table *table, const struct tracing *tracing, const struct event *event)
-{
-	char buffer[8192];
-	struct text text = text_make(buffer, sizeof(buffer));
-	struct cursor holders = row_rows(event->row, "holders"), holder;
-	uint64_t shown = 0;
-
-	if (event->foreign) {
-		table_put(table, STYLE_WARNING, "foreign");
-		return;
-	}
-	for (; (tracing->ctl->output.full || shown < SHOWN_MAX) && row_next_item(&holders, &holder) > 0; shown++)
-		text_printf(&text, "%s%s-%" PRIu64, shown > 0 ? ", " : "", row_string(holder, "comm").text,
-			    row_get_u64(holder, "pid"));
-	put_list(table, &text, shown, row_get_u64(event->row, "holders_total"));
-}
-
-/* The tenant of the next holder that has another tenant than all holders before it. */
-static bool next_tenant(struct cursor all, struct cursor *holders, struct row_field *ret)
-{
-	struct cursor holder;
-
-	while (row_next_item(holders, &holder) > 0 && row_find(holder, "tenant", ret)) {
-		struct row_field field = { 0 };
-
-		for (struct cursor at = all; row_next_item(&at, &holder) > 0 && row_find(holder, "tenant", &field);)
-			if (field.length == ret->length && memcmp(field.value, ret->value, field.length) == 0)
-				break;
-		if (field.value == ret->value)
-			return true;
-	}
-	return false;
-}
-
-static void put_tenants(struct table *table, const struct tracing *tracing, const struct event *event)
-{
-	static char buffer[16 * WIRE_TENANT_MAX];
-	struct text text = text_make(buffer, sizeof(buffer));
-	struct cursor all = row_rows(event->row, "holders"), holders = all;
-	uint64_t shown = 0, total = 0;
-	struct row_field tenant;
-
-	for (; next_tenant(all, &holders, &tenant); total++) {
-		if (!tracing->ctl->output.full && shown == SHOWN_MAX)
-			continue;
-		text_printf(&text, "%s", shown++ > 0 ? ", " : "");
-		text_safe(&text, (const char *)tenant.value, tenant.length);
-	}
-	put_list(table, &text, shown, MAX(total, row_get_u64(event->row, "tenants")));
-}
-
-/* The daemon counts the records that it takes; the kernel tells tracers apart. */
-enum columns_for {
-	EVENTS_OF_DAEMON = 1 << 0,
-	EVENTS_OF_KERNEL = 1 << 1,
-	STATUS_OF_DAEMON = 1 << 2,
-	STATUS_OF_KERNEL = 1 << 3,
-	KERNEL = EVENTS_OF_KERNEL | STATUS_OF_KERNEL,
-	ALL = EVENTS_OF_DAEMON | STATUS_OF_DAEMON | KERNEL,
-};
-
-static const struct {
-	struct column column;
-	unsigned in; /* of enum columns_for */
-	void (*put)(struct table *, const struct tracing *, const struct event *);
-} columns[] = {
-	{ { "EVENT", COLUMN_PATH, 0 }, ALL, put_event },
-	{ { "STATE", COLUMN_TEXT, 0 }, ALL, put_state },
-	{ { "USED BY", COLUMN_TEXT, 0 }, KERNEL, put_used_by },
-	{ { "RECORDS", COLUMN_NUMBER, 0 }, EVENTS_OF_DAEMON, put_records },
-	{ { "BAD", COLUMN_NUMBER, 0 }, EVENTS_OF_DAEMON, put_bad },
-	{ { "HELD BY", COLUMN_LONG, 0 }, ALL, put_event_holders },
-	{ { "TENANTS", COLUMN_LIST, 0 }, KERNEL | STATUS_OF_DAEMON, put_tenants },
-	{ { "FIELDS", COLUMN_LONG, 0 }, EVENTS_OF_DAEMON | EVENTS_OF_KERNEL, put_fields },
-};
 
 /* All fields of the daemon's row, and behind them those of tracefs. */
 static void event_json(struct json *json, const struct tracing *tracing, const struct event *event)
@@ -165,19 +97,19 @@ static void event_json(struct json *json, const struct tracing *tracing, const s
 
 size_t events_print(const struct tracing *tracing, bool in_status)
 {
-	unsigned in = (in_status ? STATUS_OF_DAEMON : EVENTS_OF_DAEMON) << (tracing->kernel ? 1 : 0);
-	struct column chosen[ARRAY_SIZE(columns)] = { 0 };
-	_cleanup_(table_deinit) struct table table = table_make(chosen, 0);
+	_cleanup_(table_deinit) struct table table = table_make(columns, COLUMNS);
 	const struct event *event = NULL;
 	size_t count = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
-		if (columns[i].in & in)
-			chosen[table.n_columns++] = columns[i].column;
+	/* The daemon counts the records that it takes; the kernel tells tracers apart. */
+	if (in_status || tracing->kernel)
+		table.hidden = 1 << RECORDS | 1 << BAD;
+	if (!tracing->kernel)
+		table.hidden |= in_status ? 1 << USED_BY : 1 << USED_BY | 1 << TENANTS;
+	if (in_status)
+		table.hidden |= 1 << FIELDS;
 	for (; (event = tracing_next(tracing, event)); count++)
-		for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
-			if (columns[i].in & in)
-				columns[i].put(&table, tracing, event);
+		put_event(&table, tracing, event);
 	if (count > 0)
 		table_print(&table, &tracing->ctl->output);
 	return count;

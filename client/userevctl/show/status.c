@@ -3,6 +3,7 @@
 /* status, version. */
 
 #include <inttypes.h>
+#include <stdarg.h>
 
 #include "client/userev.h"
 #include "client/userevctl/show/show.h"
@@ -14,46 +15,44 @@ static struct plural row_plural(struct cursor row, const char *key, const char *
 	return plural(row_get_u64(row, key), singular, many);
 }
 
-static void print_title(const struct output *output, const char *title)
+static void print_line(const struct output *, enum style, const char *title, const char *format, ...) _printf_(4, 5);
+static void print_line(const struct output *output, enum style style, const char *title, const char *format, ...)
 {
+	char text[8192];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
 	fprintf(output->file, "%*s", (int)(TITLE_WIDTH - strlen(title)), "");
 	output_styled(output, STYLE_BOLD, "%s:", title);
 	putc(' ', output->file);
-}
-
-static void print_loss(const struct output *output, struct cursor row, const char *key, const char *name)
-{
-	uint64_t count = row_get_u64(row, key);
-
-	fputs(", ", output->file);
-	output_styled(output, count > 0 ? STYLE_BAD : STYLE_PLAIN, "%" PRIu64 " %s", count, name);
+	output_styled(output, style, "%s", text);
+	putc('\n', output->file);
 }
 
 static void print_daemon(const struct output *output, struct cursor row, bool kernel)
 {
 	static const struct {
 		const char *title, *key;
+		enum style style;
 		bool kernel_only;
 	} lines[] = {
-		{ "Backend", "backend", false },    { "Why", "why", false },
-		{ "Clients", "socket", false },	    { "Admins", "control_socket", false },
-		{ "Policy", "policy_note", false }, { "Guard", "guard", true },
-		{ "Note", "note", true },
+		{ "Backend", "backend", STYLE_NAME, false },	 { "Why", "why", STYLE_PLAIN, false },
+		{ "Clients", "socket", STYLE_PLAIN, false },	 { "Admins", "control_socket", STYLE_PLAIN, false },
+		{ "Policy", "policy_note", STYLE_PLAIN, false }, { "Guard", "guard", STYLE_PLAIN, true },
+		{ "Note", "note", STYLE_PLAIN, true },
 	};
 	char uptime[64];
 
 	humane_duration(row_get_u64(row, "uptime"), uptime, sizeof(uptime));
-	print_title(output, "Daemon");
-	fprintf(output->file, "userevd %s, pid %" PRIu64 ", up %s\n", row_string(row, "version").text,
-		row_get_u64(row, "pid"), uptime);
+	print_line(output, STYLE_PLAIN, "Daemon", "userevd %s, pid %" PRIu64 ", up %s", row_string(row, "version").text,
+		   row_get_u64(row, "pid"), uptime);
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		struct safe_string text = row_string(row, lines[i].key);
 
-		if (!text.text[0] || (lines[i].kernel_only && !kernel))
-			continue;
-		print_title(output, lines[i].title);
-		output_styled(output, i == 0 ? STYLE_NAME : STYLE_PLAIN, "%s", text.text);
-		putc('\n', output->file);
+		if (text.text[0] && (kernel || !lines[i].kernel_only))
+			print_line(output, lines[i].style, lines[i].title, "%s", text.text);
 	}
 }
 
@@ -70,45 +69,35 @@ static bool read_events_max(uint64_t *ret)
 
 static void print_numbers(const struct output *output, const struct tracing *tracing)
 {
-	uint64_t events_max, foreign = tracing->events.foreign;
 	struct cursor row = tracing->status;
-	FILE *file = output->file;
+	uint64_t events_max = 0, foreign = tracing->events.foreign, lost = row_get_u64(row, "lost"),
+		 too_big = row_get_u64(row, "too_big"), bad = tracing->kernel ? 0 : row_get_u64(row, "bad");
+	struct plural in_flight = row_plural(row, "in_flight", "fd in flight", "fds in flight");
+	char records[128] = "recorded by the kernel's tracers", most[128] = "";
 
-	if (tracing->kernel) {
-		print_title(output, "Tracefs");
-		fprintf(file, "%s; ", safe_string(tracing->place).text);
-		if (read_events_max(&events_max))
-			fprintf(file, "the kernel takes %s (user_events_max); ",
-				plural(events_max, "event", "events").text);
-		fprintf(file, "%s\n",
-			foreign == 0 ? "none is foreign"
-				     : plural(foreign, "event is foreign", "events are foreign").text);
-	}
-	print_title(output, "Tenants");
-	fprintf(file, "%s, %s", row_plural(row, "tenants", "tenant", "tenants").text,
-		row_plural(row, "connections", "connection", "connections").text);
-	if (row_get_u64(row, "in_flight") > 0)
-		fprintf(file, "; %s in flight", row_plural(row, "in_flight", "fd", "fds").text);
-	putc('\n', file);
-	print_title(output, "Events");
-	fprintf(file, "%s, held %s, on %s; %s\n", row_plural(row, "events", "event", "events").text,
-		row_plural(row, "leases", "time", "times").text, row_plural(row, "streams", "stream", "streams").text,
-		row_get_u64(row, "lingering") == 0 ? "none lingers"
-						   : row_plural(row, "lingering", "lingers", "linger").text);
-	print_title(output, "Room");
-	fprintf(file, "%" PRIu64 " of %s used; a page has %s, a record at most %s\n", row_get_u64(row, "charges"),
-		row_plural(row, "capacity", "event", "events").text, row_plural(row, "page_bits", "bit", "bits").text,
-		row_plural(row, "payload_max", "byte", "bytes").text);
-	print_title(output, "Records");
-	if (tracing->kernel) {
-		fputs("recorded by the kernel's tracers", file);
-	} else {
-		fprintf(file, "%" PRIu64 " recorded", row_get_u64(row, "records"));
-		print_loss(output, row, "bad", "bad");
-	}
-	print_loss(output, row, "lost", "lost");
-	print_loss(output, row, "too_big", "too big");
-	putc('\n', file);
+	if (tracing->kernel && read_events_max(&events_max))
+		snprintf(most, sizeof(most), "; the kernel takes %s (user_events_max)",
+			 plural(events_max, "event", "events").text);
+	if (tracing->kernel)
+		print_line(output, STYLE_PLAIN, "Tracefs", "%s%s; %s", safe_string(tracing->place).text, most,
+			   foreign == 0 ? "none is foreign"
+					: plural(foreign, "event is foreign", "events are foreign").text);
+	print_line(output, STYLE_PLAIN, "Tenants", "%s, %s; %s", row_plural(row, "tenants", "tenant", "tenants").text,
+		   row_plural(row, "connections", "connection", "connections").text, in_flight.text);
+	print_line(output, STYLE_PLAIN, "Events", "%s, held %s, on %s; %s",
+		   row_plural(row, "events", "event", "events").text, row_plural(row, "leases", "time", "times").text,
+		   row_plural(row, "streams", "stream", "streams").text,
+		   row_get_u64(row, "lingering") == 0 ? "none lingers"
+						      : row_plural(row, "lingering", "lingers", "linger").text);
+	print_line(output, STYLE_PLAIN, "Room", "%" PRIu64 " of %s used; a page has %s, a record at most %s",
+		   row_get_u64(row, "charges"), row_plural(row, "capacity", "event", "events").text,
+		   row_plural(row, "page_bits", "bit", "bits").text,
+		   row_plural(row, "payload_max", "byte", "bytes").text);
+	if (!tracing->kernel)
+		snprintf(records, sizeof(records), "%" PRIu64 " recorded, %" PRIu64 " bad", row_get_u64(row, "records"),
+			 bad);
+	print_line(output, lost + too_big + bad > 0 ? STYLE_BAD : STYLE_PLAIN, "Records",
+		   "%s, %" PRIu64 " lost, %" PRIu64 " too big", records, lost, too_big);
 }
 
 static void print_status_json(const struct output *output, const struct tracing *tracing)

@@ -93,7 +93,7 @@ static bool name_by_form(size_t number, const char *path, struct tenant_name *re
 	return true;
 }
 
-struct tenant_name tenant_name(const char *path, size_t length)
+struct tenant_name tenant_name(const char *path)
 {
 	struct tenant_name ret = { 0 };
 	struct text text = text_make(ret.text, sizeof(ret.text));
@@ -101,15 +101,14 @@ struct tenant_name tenant_name(const char *path, size_t length)
 	bool is_unit = false;
 	int comm = 0;
 
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	snprintf(at, sizeof(at), "%.*s", (int)length, length > 0 ? path : "");
+	string_copy(at, sizeof(at), path);
+	while ((slash = strrchr(at, '/')) && slash > at && !slash[1])
+		*slash = '\0';
 	/* With --tenants=process. The name is that of a holder of events. */
 	if (sscanf(at, "process:%15[0-9]:%n", pid, &comm) == 1 && comm > 0) {
 		text_printf(&text, "%s-%s", at + comm, pid);
 		return ret;
 	}
-	slash = strrchr(at, '/');
 	slash = slash && slash[1] ? slash + 1 : at;
 	put_unescaped(&text, slash, strlen(slash));
 	for (; (slash = strrchr(at, '/')); *slash = '\0')

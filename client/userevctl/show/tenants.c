@@ -2,24 +2,32 @@
 
 /* tenants: a row for each tenant. */
 
+#include <inttypes.h>
+
 #include "client/userevctl/show/tenants.h"
 
-static void put_tenant_refusals(struct table *table, const struct tenant_cell *cell)
+/* "quota-exceeded 5, not-permitted 1" */
+static void put_tenant_refusals(struct table *table, const struct tenant_column *column,
+				const struct tenant_views *views _unused_, const struct tenant_view *view)
 {
-	char refusals[1024];
+	struct cursor refusals = row_rows(view->row, "refusals"), refusal;
+	char buffer[1024];
+	struct text text = text_make(buffer, sizeof(buffer));
 
-	tenant_view_refusals(cell->view, refusals, sizeof(refusals));
-	table_put(table, cell->column->style, refusals);
+	while (row_next_item(&refusals, &refusal) > 0)
+		text_printf(&text, "%s%s %" PRIu64, text.length > 0 ? ", " : "", row_string(refusal, "reason").text,
+			    row_get_u64(refusal, "count"));
+	table_put(table, column->style, buffer);
 }
 
 #define NUMBER(title, key, style)                                                                                      \
 	{                                                                                                              \
-		{ title, COLUMN_NUMBER, 0 }, tenant_put_number, key, style, NULL                                       \
+		{ title, COLUMN_NUMBER, 0 }, tenant_put, key, style, NULL                                              \
 	}
 
 static const struct tenant_column columns[] = {
-	{ { "NAME", COLUMN_PATH, 0 }, tenant_put_name, "name", STYLE_PLAIN, NULL },
-	{ { "TENANT", COLUMN_PATH, 0 }, tenant_put_path, "", STYLE_PLAIN, NULL },
+	{ { "NAME", COLUMN_PATH, 0 }, tenant_put, "name", STYLE_PLAIN, NULL },
+	{ { "TENANT", COLUMN_PATH, 0 }, tenant_put, "tenant", STYLE_PLAIN, NULL },
 	NUMBER("EVENTS", "events", STYLE_PLAIN),
 	NUMBER("MAX", "events_max", STYLE_PLAIN),
 	NUMBER("RESERVE", "reserved", STYLE_PLAIN),
@@ -50,14 +58,13 @@ static int tenants_run(struct ctl *ctl)
 	if (r != EXIT_DONE)
 		return r;
 	while ((r = control_next_row(control, &row)) > 0) {
-		const struct tenant_view view = tenant_view_of(row);
+		const struct tenant_view *view = tenant_views_add(&views, row);
 		bool wanted = ctl->argc == 0;
 
 		for (int i = 0; i < ctl->argc; i++)
-			wanted |= name_matches(ctl->argv[i], view.path, view.path_length) ||
-				  name_matches(ctl->argv[i], view.name.text, strlen(view.name.text));
-		if (wanted)
-			tenant_views_add(&views, row);
+			wanted |= name_matches(ctl->argv[i], view->path) || name_matches(ctl->argv[i], view->name.text);
+		if (!wanted)
+			tenant_views_drop(&views);
 	}
 	if (r < 0)
 		return control_explain(ctl->control_socket, r);

@@ -16,8 +16,7 @@ extern const char *const tenant_orders[TENANT_ORDERS + 1];
 struct tenant_view {
 	struct cursor row;
 	struct cursor before; /* its row in the look before; empty: it is new */
-	const char *path;     /* in the row; not terminated */
-	size_t path_length;
+	char *path;	      /* as others wrote it */
 	struct tenant_name name;
 };
 
@@ -29,10 +28,10 @@ struct tenant_views {
 };
 
 void tenant_views_deinit(struct tenant_views *);
-/* Valid as long as the row. */
-struct tenant_view tenant_view_of(struct cursor row);
 /* Copies the row. */
-void tenant_views_add(struct tenant_views *, struct cursor row);
+struct tenant_view *tenant_views_add(struct tenant_views *, struct cursor row);
+/* Removes the last one. */
+void tenant_views_drop(struct tenant_views *);
 /* The largest number first, or names in alphabetical order. Equal ones, and with NULL all, in the order of their paths. */
 void tenant_views_sort(struct tenant_views *, const char *order);
 /* Takes the rows of the look `before`. Afterwards both are in the order of their paths. */
@@ -41,29 +40,23 @@ void tenant_views_compare(struct tenant_views *now, struct tenant_views *before,
 bool tenant_number(const struct tenant_view *, const char *key, uint64_t *ret);
 /* Since the look before. */
 int64_t tenant_change(const struct tenant_view *, const char *key);
-/* "quota-exceeded 5, not-permitted 1" */
-void tenant_view_refusals(const struct tenant_view *, char *ret, size_t size);
 /* An array of rows with the names. */
 void tenant_views_json(const struct tenant_views *, struct json *);
 
 /* A column of a table of tenants. */
 enum { TENANT_COLUMNS_MAX = 16 };
-struct tenant_cell;
+struct tenant_column;
+typedef void tenant_put_fn(struct table *, const struct tenant_column *, const struct tenant_views *,
+			   const struct tenant_view *);
 struct tenant_column {
 	struct column column;
-	void (*put)(struct table *, const struct tenant_cell *);
-	const char *key;  /* of the number; of a text: "", or "name" */
+	tenant_put_fn *put;
+	const char *key;  /* of the number; "name", or "tenant": the path */
 	enum style style; /* of a number that is not 0 */
 	const char *help;
 };
-struct tenant_cell {
-	const struct tenant_column *column;
-	const struct tenant_views *views;
-	const struct tenant_view *view;
-};
-void tenant_put_name(struct table *, const struct tenant_cell *);
-void tenant_put_path(struct table *, const struct tenant_cell *);
-void tenant_put_number(struct table *, const struct tenant_cell *);
+/* The name or the path, or a number. */
+tenant_put_fn tenant_put;
 /* Prints the tenants from `first`, at most so many. The column of `order`, unless NULL, is marked and always shown. */
 void tenant_views_print(const struct tenant_views *, const struct output *, const struct tenant_column *,
 			size_t n_columns, size_t first, size_t most, const char *order);

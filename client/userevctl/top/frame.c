@@ -42,58 +42,54 @@ static enum style make_bar(char ret[static BAR_MOST + 3], size_t inside, uint64_
 	return (double)used >= 0.8 * (double)most ? STYLE_WARNING : STYLE_GOOD;
 }
 
-static void rate_text(int64_t change, double seconds, char *ret, size_t size)
+static struct rate {
+	char text[32];
+} rate_of(int64_t change, double seconds)
 {
 	double rate = seconds > 0 ? (double)change / seconds : 0;
+	struct rate ret = { "-" };
 
-	if (seconds <= 0)
-		string_copy(ret, size, "-");
-	else
-		snprintf(ret, size, "%.*f", rate > 0 && rate < 10 ? 1 : 0, rate);
+	if (seconds > 0)
+		snprintf(ret.text, sizeof(ret.text), "%.*f", rate > 0 && rate < 10 ? 1 : 0, rate);
+	return ret;
 }
 
-static void put_bar(struct table *table, const struct tenant_cell *cell)
+static void put_bar(struct table *table, const struct tenant_column *column _unused_, const struct tenant_views *views,
+		    const struct tenant_view *view)
 {
 	uint64_t events, most, reserved;
 	char bar[BAR_MOST + 3];
 	enum style style;
 
-	tenant_number(cell->view, "events", &events);
-	tenant_number(cell->view, "reserved", &reserved);
-	if (!tenant_number(cell->view, "events_max", &most))
-		most = cell->views->machine;
+	tenant_number(view, "events", &events);
+	tenant_number(view, "reserved", &reserved);
+	if (!tenant_number(view, "events_max", &most))
+		most = views->machine;
 	style = make_bar(bar, BAR_INSIDE, events, most, reserved, false);
 	table_put(table, style, bar);
 }
 
-static void put_rate(struct table *table, const struct tenant_cell *cell)
+/* Of a counter by the second; of events since the last look. */
+static void put_change(struct table *table, const struct tenant_column *column, const struct tenant_views *views,
+		       const struct tenant_view *view)
 {
-	int64_t change = tenant_change(cell->view, cell->column->key);
-	char text[32];
+	int64_t change = tenant_change(view, column->key);
+	struct rate rate = rate_of(change, views->seconds);
 
-	rate_text(change, cell->views->seconds, text, sizeof(text));
-	table_put(table, change > 0 ? cell->column->style : STYLE_DIM, text);
-}
-
-static void put_change(struct table *table, const struct tenant_cell *cell)
-{
-	int64_t change = tenant_change(cell->view, cell->column->key);
-	char text[32] = "-";
-
-	if (cell->views->seconds > 0)
-		snprintf(text, sizeof(text), change == 0 ? "0" : "%+" PRId64, change);
-	table_put(table, STYLE_DIM, text);
+	if (streq(column->key, "events") && views->seconds > 0 && change != 0)
+		snprintf(rate.text, sizeof(rate.text), "%+" PRId64, change);
+	table_put(table, change > 0 ? column->style : STYLE_DIM, rate.text);
 }
 
 #define COLUMN(title, kind, put, key, style, rank, help)                                                               \
 	{                                                                                                              \
 		{ title, kind, rank }, put, key, style, help                                                           \
 	}
-#define NUMBER(title, key, style, rank, help) COLUMN(title, COLUMN_NUMBER, tenant_put_number, key, style, rank, help)
-#define RATE(title, key, style, rank)	      COLUMN(title, COLUMN_NUMBER, put_rate, key, style, rank, "the same, per second")
+#define NUMBER(title, key, style, rank, help) COLUMN(title, COLUMN_NUMBER, tenant_put, key, style, rank, help)
+#define RATE(title, key, style, rank)	      COLUMN(title, COLUMN_NUMBER, put_change, key, style, rank, "the same, per second")
 
 static const struct tenant_column columns[] = {
-	COLUMN("NAME", COLUMN_PATH, tenant_put_name, "name", STYLE_PLAIN, 0, "the container or unit"),
+	COLUMN("NAME", COLUMN_PATH, tenant_put, "name", STYLE_PLAIN, 0, "the container or unit"),
 	COLUMN("USED", COLUMN_TEXT, put_bar, "", STYLE_PLAIN, 2,
 	       "events of the maximum, or of the machine; : reserved"),
 	NUMBER("EVENTS", "events", STYLE_BOLD, 1, "events that the tenant holds"),
@@ -109,25 +105,29 @@ static const struct tenant_column columns[] = {
 	RATE("LOST/S", "lost", STYLE_BAD, 6),
 	NUMBER("THROT", "throttled", STYLE_WARNING, 13, "requests that had to wait"),
 	RATE("THR/S", "throttled", STYLE_WARNING, 9),
-	COLUMN("TENANT", COLUMN_PATH, tenant_put_path, "", STYLE_DIM, 15, "the path of the cgroup"),
+	COLUMN("TENANT", COLUMN_PATH, tenant_put, "tenant", STYLE_DIM, 15, "the path of the cgroup"),
 };
 
-static void frame_print_line(const struct output *output, enum style style, const char *text)
+static void frame_print(const struct output *output, enum style style, const char *text, const char *end)
 {
 	char fitting[LINE_TEXT_MAX + 4];
 
 	shorten(COLUMN_LONG, text, MAX(output->width, (size_t)5), fitting, sizeof(fitting));
 	output_styled(output, style, "%s", fitting);
-	putc('\n', output->file);
+	fputs(end, output->file);
 }
 
 static void print_machine(const struct top_frame *frame, const struct output *output)
 {
 	const struct cursor status = frame->look.status;
-	uint64_t used = row_get_u64(status, "charges"), most = row_get_u64(status, "capacity");
+	uint64_t used = row_get_u64(status, "charges"), most = row_get_u64(status, "capacity"),
+		 reserved = row_get_u64(status, "reserved");
 	struct safe_string guard = row_string(status, "guard");
 	char uptime[64], bar[BAR_MOST + 3], text[LINE_TEXT_MAX];
-	enum style style;
+	int length =
+		snprintf(NULL, 0, "events  %" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved", used, most, reserved);
+	size_t left = output->width - MIN(output->width, (size_t)length + 2);
+	enum style style = make_bar(bar, MIN(left, (size_t)BAR_MOST), used, most, reserved, true);
 
 	humane_duration(row_get_u64(status, "uptime"), uptime, sizeof(uptime));
 	/* The reason why the guard is off is a long sentence, which `status` shows. */
@@ -137,41 +137,29 @@ static void print_machine(const struct top_frame *frame, const struct output *ou
 		 plural(row_get_u64(status, "connections"), "connection", "connections").text,
 		 plural(row_get_u64(status, "tenants"), "tenant", "tenants").text, uptime,
 		 row_string(status, "version").text);
-	frame_print_line(output, STYLE_BOLD, text);
-
-	snprintf(text, sizeof(text), "events  %" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved", used, most,
-		 row_get_u64(status, "reserved"));
-	if (strlen(text) + BAR_INSIDE + 2 > output->width) {
-		frame_print_line(output, STYLE_PLAIN, text);
-		return;
-	}
-	style = make_bar(bar, MIN(output->width - strlen(text) - 2, (size_t)BAR_MOST), used, most,
-			 row_get_u64(status, "reserved"), true);
-	fputs("events ", output->file);
-	output_styled(output, style, "%s", bar);
-	fprintf(output->file, "%s\n", text + strlen("events "));
+	frame_print(output, STYLE_BOLD, text, "\n");
+	snprintf(text, sizeof(text), "events %s %" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved",
+		 left < BAR_INSIDE ? "" : bar, used, most, reserved);
+	frame_print(output, left < BAR_INSIDE ? STYLE_PLAIN : style, text, "\n");
 }
 
 static void print_changes(const struct tenant_views *views, const struct output *output)
 {
-	static const char *const rates[][2] = { { "refused", "refusals" },
-						{ "lost", "lost" },
-						{ "throttled", "throttled" } };
-	char buffer[LINE_TEXT_MAX], rate[32];
-	struct text text = text_make(buffer, sizeof(buffer));
-	enum style style = STYLE_PLAIN;
+	int64_t refused = 0, lost = 0, throttled = 0;
+	char text[LINE_TEXT_MAX];
 
-	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
-		int64_t sum = 0;
-
-		for (size_t j = 0; j < views->n; j++)
-			sum += tenant_change(&views->view[j], rates[i][1]);
-		rate_text(sum, views->seconds, rate, sizeof(rate));
-		text_printf(&text, "%s%s %s/s", i > 0 ? "  " : "", rates[i][0], rate);
-		if (sum > 0 && style != STYLE_BAD)
-			style = streq(rates[i][1], "lost") ? STYLE_BAD : STYLE_WARNING;
+	for (size_t i = 0; i < views->n; i++) {
+		refused += tenant_change(&views->view[i], "refusals");
+		lost += tenant_change(&views->view[i], "lost");
+		throttled += tenant_change(&views->view[i], "throttled");
 	}
-	frame_print_line(output, style, buffer);
+	snprintf(text, sizeof(text), "refused %s/s  lost %s/s  throttled %s/s", rate_of(refused, views->seconds).text,
+		 rate_of(lost, views->seconds).text, rate_of(throttled, views->seconds).text);
+	frame_print(output,
+		    lost > 0			   ? STYLE_BAD
+		    : refused > 0 || throttled > 0 ? STYLE_WARNING
+						   : STYLE_PLAIN,
+		    text, "\n");
 }
 
 void top_frame_print(const struct top_frame *frame, const struct output *output)
@@ -180,19 +168,19 @@ void top_frame_print(const struct top_frame *frame, const struct output *output)
 
 	print_machine(frame, output);
 	if (frame->trouble[0])
-		frame_print_line(output, STYLE_BAD, frame->trouble);
+		frame_print(output, STYLE_BAD, frame->trouble, "\n");
 	else
 		print_changes(&frame->look.tenants, output);
 	if (frame->help) {
 		for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 			snprintf(text, sizeof(text), "%-8s  %s", columns[i].column.title, columns[i].help);
-			frame_print_line(output, STYLE_PLAIN, text);
+			frame_print(output, STYLE_PLAIN, text, "\n");
 		}
-		frame_print_line(output, STYLE_PLAIN, "A narrow terminal has the most important columns only.");
-		frame_print_line(output, STYLE_PLAIN,
-				 "e c r l t n and arrows sort; up, down and page keys scroll; ? goes back");
+		frame_print(output, STYLE_PLAIN, "A narrow terminal has the most important columns only.", "\n");
+		frame_print(output, STYLE_PLAIN,
+			    "e c r l t n and arrows sort; up, down and page keys scroll; ? goes back", "\n");
 	} else if (frame->look.tenants.n == 0) {
-		frame_print_line(output, STYLE_DIM, "No program is connected.");
+		frame_print(output, STYLE_DIM, "No program is connected.", "\n");
 	} else {
 		tenant_views_print(&frame->look.tenants, output, columns, ARRAY_SIZE(columns), frame->first,
 				   frame->most, tenant_orders[frame->order]);
@@ -202,17 +190,17 @@ void top_frame_print(const struct top_frame *frame, const struct output *output)
 void top_frame_print_keys(const struct top_frame *frame, const struct output *output)
 {
 	size_t n = frame->look.tenants.n;
-	char position[96] = "", all[128] = "", text[256], fitting[sizeof(text) + 4];
-	struct text orders = text_make(all, sizeof(all));
+	char text[LINE_TEXT_MAX], orders[128] = "";
+	struct text all = text_make(orders, sizeof(orders)), keys = text_make(text, sizeof(text));
 
-	if (n > frame->most)
-		snprintf(position, sizeof(position), "%zu-%zu of %zu  ", MIN(frame->first + 1, n),
-			 MIN(frame->first + frame->most, n), n);
 	for (unsigned order = 0; order < TENANT_ORDERS; order++)
-		text_printf(&orders, order == frame->order ? " [%s]" : " %s", tenant_orders[order]);
-	snprintf(text, sizeof(text), "%sq quit  ? help  sort by:%s", position, all);
-	if (strlen(text) > output->width)
-		snprintf(text, sizeof(text), "%sq quit  ? help  sort by: %s", position, tenant_orders[frame->order]);
-	shorten(COLUMN_LONG, text, MAX(output->width, (size_t)5), fitting, sizeof(fitting));
-	output_styled(output, STYLE_DIM, "%s", fitting);
+		text_printf(&all, order == frame->order ? " [%s]" : " %s", tenant_orders[order]);
+	if (n > frame->most)
+		text_printf(&keys, "%zu-%zu of %zu  ", MIN(frame->first + 1, n), MIN(frame->first + frame->most, n), n);
+	text_printf(&keys, "q quit  ? help  sort by:");
+	if (keys.length + all.length <= output->width)
+		text_printf(&keys, "%s", orders);
+	else
+		text_printf(&keys, " %s", tenant_orders[frame->order]);
+	frame_print(output, STYLE_DIM, text, "");
 }

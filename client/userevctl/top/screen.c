@@ -5,7 +5,7 @@
  * cursor and without wrapping. Signals that would end or stop top come through a signalfd, so that the terminal is always
  * restored first.
  *
- * A key of one character is one byte; the arrows and their like are ESC [ … or ESC O …, which may come in pieces.
+ * A key of one character is one byte; the arrows and their like are ESC [ … or ESC O …, which come in one read().
  */
 
 #include <ctype.h>
@@ -18,28 +18,17 @@ enum { WRITE_TIMEOUT_MS = 1000 };
 #define ENTER "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE "\033[?7h\033[?25h\033[?1049l"
 
-int top_keys_take(struct top_keys *keys, char byte)
+int top_key_take(const char **bytes, const char *end)
 {
-	int key = 0;
+	const char *first = *bytes + 2, *last = first;
 
-	if (byte == '\033') {
-		keys->length = 1;
-		return 0;
-	}
-	if (keys->length == 0 || (keys->length == 1 && byte != '[' && byte != 'O')) {
-		/* A letter, perhaps after the key Esc alone. */
-		keys->length = 0;
-		return tolower((unsigned char)byte);
-	}
-	keys->length++;
-	if (keys->length == 3)
-		keys->first = byte;
-	if (keys->length == 2 || byte < '@' || byte > '~')
-		return 0;
-	if (keys->length == 3 || (keys->length == 4 && byte == '~'))
-		key = KEY_SEQUENCE + keys->first;
-	keys->length = 0;
-	return key;
+	/* A letter, or the key Esc alone. */
+	if (**bytes != '\033' || end - *bytes < 3 || !strchr("[O", (*bytes)[1]))
+		return tolower((unsigned char)*(*bytes)++);
+	while (last + 1 < end && (*last < '@' || *last > '~'))
+		last++;
+	*bytes = last + 1;
+	return last == first || (last == first + 1 && *last == '~') ? KEY_SEQUENCE + *first : 0;
 }
 
 static struct top_screen *entered;

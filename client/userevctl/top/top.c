@@ -16,7 +16,6 @@ enum { BATCH_COLUMNS = 120 /* without a terminal */, LOOK_MS = 500 };
 struct top {
 	struct ctl *ctl;
 	struct top_screen screen;
-	struct top_keys keys;
 	struct control *control; /* NULL: not connected */
 	struct top_frame frame;
 	size_t columns, lines;
@@ -151,22 +150,18 @@ static void read_signals(struct top *top)
 
 static void note_trouble(struct top *top, int error)
 {
-	char *trouble = top->frame.trouble;
-	size_t size = sizeof(top->frame.trouble);
+	struct text trouble = text_make(top->frame.trouble, sizeof(top->frame.trouble));
 
-	trouble[0] = '\0';
 	top->stale = true;
 	if (error == 0)
 		return;
 	top->frame.look.tenants.seconds = 0;
-	if (control_nobody(error) || error == -ECONNRESET || error == -EPIPE)
-		snprintf(trouble, size, "The daemon has gone. Trying again.");
+	if (error == -ETIMEDOUT || error == -EAGAIN)
+		text_printf(&trouble, "The daemon does not answer. Waiting.");
 	else if (error == -EREMOTEIO)
-		snprintf(trouble, size, "The daemon refused the request: %.400s.", control_refusal.sentence);
-	else if (error == -ETIMEDOUT || error == -EAGAIN)
-		snprintf(trouble, size, "The daemon does not answer. Waiting.");
+		text_printf(&trouble, "The daemon refused the request: %s.", control_refusal.sentence);
 	else
-		snprintf(trouble, size, "Trouble with the daemon: %s. Trying again.", strerror(-error));
+		text_printf(&trouble, "The daemon has gone (%s). Trying again.", strerror(-error));
 }
 
 /* Waits for keys and signals until that time: 0 or a negative errno. */
@@ -178,6 +173,7 @@ static int top_wait(struct top *top, uint64_t until)
 	};
 	uint64_t now = ctl_now_ns();
 	char bytes[64];
+	const char *at = bytes;
 	ssize_t n = 0;
 
 	if (poll(wanted, ARRAY_SIZE(wanted), (int)((until - MIN(until, now)) / NS_PER_MS) + 1) < 0)
@@ -189,8 +185,8 @@ static int top_wait(struct top *top, uint64_t until)
 		n = read(top->screen.in, bytes, sizeof(bytes));
 		top->over = n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN); /* the terminal is gone */
 	}
-	for (ssize_t i = 0; i < n && !top->over; i++)
-		obey_key(top, top_keys_take(&top->keys, bytes[i]));
+	while (n > 0 && at < bytes + n && !top->over)
+		obey_key(top, top_key_take(&at, bytes + n));
 	tenant_views_sort(&top->frame.look.tenants, tenant_orders[top->frame.order]);
 	return 0;
 }
@@ -249,17 +245,13 @@ static void print_frame(const struct top *top)
 static int run_batch(struct top *top)
 {
 	const struct output *output = &top->ctl->output;
-	struct pollfd reader = { .fd = fileno(output->file) };
 	int r = EXIT_DONE;
 
 	top->frame.most = SIZE_MAX;
 	for (uint64_t i = 0; r == EXIT_DONE && i < top->batch; i++) {
-		uint64_t next = top->frame.look.time + top->interval * NS_PER_S, now;
-
-		while (i > 0 && (now = ctl_now_ns()) < next)
-			/* An event without having asked for one: the reader has closed the pipe. */
-			if (poll(&reader, 1, (int)((next - now) / NS_PER_MS) + 1) > 0)
-				return ctl_finish(top->ctl);
+		/* An event without having asked for one: the reader has closed the pipe. */
+		if (i > 0 && poll(&(struct pollfd){ .fd = fileno(output->file) }, 1, (int)(top->interval * 1000)) > 0)
+			break;
 		if (i > 0 && !top->ctl->output.json)
 			putc('\n', output->file);
 		r = top_look(top, CONTROL_TIMEOUT_MS);

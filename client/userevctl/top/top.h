@@ -48,12 +48,8 @@ enum {
 	KEY_PAGE_UP = KEY_SEQUENCE + '5',
 	KEY_PAGE_DOWN = KEY_SEQUENCE + '6',
 };
-struct top_keys {
-	size_t length; /* of the sequence that has begun */
-	char first;    /* behind ESC [ */
-};
-/* The key that this byte completes, or 0. */
-int top_keys_take(struct top_keys *, char byte);
+/* The key at `*bytes`, which is moved behind it; 0: it is none of ours. */
+int top_key_take(const char **bytes, const char *end);
 
 struct top_screen {
 	int in, out;

@@ -109,26 +109,6 @@ static bool join_row(struct catalogue *catalogue, const char *name, const char *
 	return joined;
 }
 
-/* Two names with odd bytes in them may look the same. */
-static void drop_duplicates(struct catalogue *catalogue)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < catalogue->n; i++) {
-		struct event *event = &catalogue->events[i], *last = &catalogue->events[n - (n > 0)];
-
-		if (n > 0 && event->foreign && last->foreign && streq(last->shown, event->shown)) {
-			last->used_by |= event->used_by;
-			last->on |= event->on;
-			event_deinit(event);
-			continue;
-		}
-		catalogue->foreign += event->foreign;
-		catalogue->events[n++] = *event;
-	}
-	catalogue->n = n;
-}
-
 void catalogue_merge(struct catalogue *catalogue, char *status, read_format_fn *read_format)
 {
 	struct event_format format;
@@ -149,6 +129,7 @@ void catalogue_merge(struct catalogue *catalogue, char *status, read_format_fn *
 			continue;
 		foreign = catalogue_add(catalogue, shown);
 		foreign->foreign = true;
+		catalogue->foreign++;
 		foreign->system = base ? multi : plain;
 		foreign->used_by = used_by;
 		foreign->on = used_by != 0;
@@ -156,5 +137,4 @@ void catalogue_merge(struct catalogue *catalogue, char *status, read_format_fn *
 			foreign->name = steal_pointer(base);
 	}
 	catalogue_sort(catalogue->events, catalogue->n);
-	drop_duplicates(catalogue);
 }

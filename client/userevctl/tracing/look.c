@@ -117,10 +117,9 @@ static int read_texts(struct session *session)
 	char *status, *set_event = NULL;
 	bool same;
 
-	errno = 0;
-	status = tracefs_text("user_events_status");
+	status = tracefs_instance_file_read(NULL, "user_events_status", NULL);
 	if (status && session->tracing->n_patterns == 0)
-		set_event = tracefs_text("set_event");
+		set_event = tracefs_instance_file_read(NULL, "set_event", NULL);
 	if (!status)
 		return errno ? -errno : -EIO;
 	/* libtracefs may return NULL for an empty file. */
@@ -158,7 +157,7 @@ static int look_at_all(struct session *session, struct record_view *view)
 		return EXIT_DONE;
 	}
 	session->daemon_gone = false;
-	writers_learn(&session->writers, &catalogue);
+	writers_learn(session, &catalogue);
 	r = turn_wanted_on(session, &catalogue);
 	if (r < 0)
 		return tracefs_explain("switch events on", r);

@@ -7,37 +7,24 @@
 #include "client/userevctl/output.h"
 #include "protocol/event/description.h"
 
-struct piece {
-	const void *at;
-	size_t length;
-};
-/* Empty for NULL. */
-static inline struct piece piece_of(const char *text)
-{
-	return (struct piece){ text, text ? strlen(text) : 0 };
-}
-
+#define UID_UNKNOWN UINT64_MAX
 struct taken_record {
 	uint64_t time; /* ns since 1970 */
 	uint64_t pid;
-	uint64_t uid;
-	bool uid_known;
-	struct piece comm;
-	struct piece tenant;	  /* empty: not known */
-	struct piece name;	  /* of the event */
-	struct piece description; /* "name type field; …" */
-	struct piece payload;
+	uint64_t uid;		   /* UID_UNKNOWN */
+	const char *comm, *tenant; /* "": not known */
+	const char *name;	   /* of the event */
+	const char *description;   /* "name type field; …" */
+	const void *payload;
+	size_t size;
 };
 struct record_view {
 	struct output *output;
 	uint64_t records;
 	uint64_t missed;
-	uint64_t most;			 /* ends after so many; 0: never */
-	int output_error;		 /* a negative errno */
-	struct description *description; /* the last one that was parsed */
-	char *canonical;		 /* … and its text */
+	uint64_t most;	  /* ends after so many; 0: never */
+	int output_error; /* a negative errno */
 };
-void record_view_deinit(struct record_view *);
 void record_view_put(struct record_view *, const struct taken_record *);
 /* So many records were overwritten before they were read. */
 void record_view_missed(struct record_view *, uint64_t missed);

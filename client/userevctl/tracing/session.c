@@ -5,8 +5,8 @@
  * off again when the instance is removed.
  */
 
+#include <fcntl.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <time.h>
 
 #include "client/userevctl/tracing/tracefs.h"
@@ -44,12 +44,12 @@ static void session_print_record(struct session *session, struct record_view *vi
 				      .time = record->time + wall,
 				      .pid = (uint64_t)pid,
 				      .uid = writer->uid,
-				      .uid_known = writer->uid_known,
-				      .comm = piece_of(writer->comm),
-				      .tenant = piece_of(writer->tenant),
-				      .name = piece_of(event->event.name),
-				      .description = piece_of(event->description),
-				      .payload = { data + RECORD_HEADER, record->size - RECORD_HEADER },
+				      .comm = writer->comm,
+				      .tenant = writer->tenant ? writer->tenant : "",
+				      .name = event->event.name,
+				      .description = event->description,
+				      .payload = data + RECORD_HEADER,
+				      .size = record->size - RECORD_HEADER,
 			      });
 }
 
@@ -62,13 +62,12 @@ int session_drain(struct session *session, struct record_view *view)
 	/* The wall clock may be set at any time: so read the offset from the trace clock again. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	wall = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec - ctl_now_ns();
-	while (!record_view_done(view) && !session_stopped && buffers_next(session->buffers, horizon, &record)) {
+	while (!record_view_done(view) && !session_stopped && buffers_next(session, horizon, &record)) {
 		if (record.missed > 0)
 			record_view_missed(view, record.missed);
 		if (record.data)
 			session_print_record(session, view, &record, wall);
 	}
-	session->tracing->busy = buffers_waiting(session->buffers);
 	/* After a signal a flush to a pipe that is full would block. */
 	return session_stopped ? 0 : output_flush(view->output);
 }
@@ -82,7 +81,7 @@ void session_ask_daemon(struct session *session)
 		return;
 	session->asked = now;
 	if (tracing_read(session->tracing, NULL, &catalogue) == 0)
-		writers_learn(&session->writers, &catalogue);
+		writers_learn(session, &catalogue);
 }
 
 int session_begin(struct tracing *tracing, uint16_t flags)
@@ -103,14 +102,19 @@ int session_begin(struct tracing *tracing, uint16_t flags)
 	}
 	session = tracing->session = must(calloc(1, sizeof(*session)));
 	session->tracing = tracing;
-	tracing->fd = epoll_create1(EPOLL_CLOEXEC);
 	/* Without SA_RESTART, so that a write to a pipe ends, too. An ignored signal stays ignored. */
-	for (size_t i = 0; i < ARRAY_SIZE(stopping) && tracing->fd >= 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
 		if (sigaction(stopping[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
 			sigaction(stopping[i], &(struct sigaction){ .sa_handler = on_stop }, NULL);
-	r = tracing->fd < 0 ? -errno : instance_make(&session->instance);
+	r = instance_make(&session->instance);
 	if (r == 0)
-		r = buffers_open(session->instance, tracing->fd, &session->buffers);
+		r = buffers_open(session);
+	/* Readable when any CPU has a record; nothing is read from it. */
+	if (r == 0)
+		tracing->fd =
+			tracefs_instance_file_open(session->instance, "trace_pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (r == 0 && tracing->fd < 0)
+		r = -errno;
 	if (r < 0)
 		return tracefs_explain("make an instance in tracefs", r);
 	r = look_now(session, NULL);
@@ -148,7 +152,8 @@ struct session *session_free(struct session *session)
 
 	if (!session)
 		return NULL;
-	buffers_free(session->buffers);
+	buffers_close(session);
+	session->tracing->fd = fd_close(session->tracing->fd);
 	if (session->instance) {
 		string_copy(name, sizeof(name), tracefs_instance_get_name(session->instance));
 		r = instance_remove(session->instance);
@@ -157,10 +162,9 @@ struct session *session_free(struct session *session)
 				"cannot remove the instance %s of tracefs: %s. The next 'userevctl tail' tries again.",
 				name, strerror(-r));
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(stopping) && session->tracing->fd >= 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
 		sigaction(stopping[i], &before[i], NULL);
-	session->tracing->fd = fd_close(session->tracing->fd);
-	writers_deinit(&session->writers);
+	writers_deinit(session);
 	HASH_ITER(by_shown, session->events, event, next) {
 		HASH_DELETE(by_shown, session->events, event);
 		free(event->event.shown);

@@ -77,7 +77,6 @@ static int tail_run(struct ctl *ctl)
 	ctl->output.full = session.full;
 	session.deadline = session.timeout > 0 ? ctl_now_ns() + session.timeout * NS_PER_S : UINT64_MAX;
 	r = tail_run_with(&session);
-	record_view_deinit(&session.view);
 	signal_number = session.tracing ? session.tracing->signal : 0;
 	tracing_free(session.tracing);
 	if (signal_number > 0)

@@ -12,18 +12,12 @@
 
 #include "kernel/probe.h"
 
-char *tracefs_text(const char *name)
-{
-	return tracefs_instance_file_read(NULL, name, NULL);
-}
-
 int tracefs_read_format(const char *system, const char *name, struct event_format *ret)
 {
 	_cleanup_(freep) char *text = NULL;
 
 	if (!text_is_file_name(name))
 		return -ENOENT;
-	errno = 0;
 	text = tracefs_event_file_read(NULL, system, name, "format", NULL);
 	if (!text)
 		return errno ? -errno : -ENOENT;
@@ -34,7 +28,6 @@ int tracefs_turn(struct tracefs_instance *instance, const struct event *event, b
 {
 	if (!text_is_file_name(event->shown))
 		return 0;
-	errno = 0;
 	if (tracefs_event_file_write(instance, event->system, event->shown, "enable", on ? "1" : "0") >= 0)
 		return 1;
 	if (errno == ENOENT || errno == ENODEV)
@@ -69,7 +62,6 @@ int instance_remove(struct tracefs_instance *instance)
 {
 	int r;
 
-	errno = 0;
 	r = tracefs_instance_destroy(instance) < 0 ? errno ? -errno : -EIO : 0;
 	tracefs_instance_free(instance);
 	return r;
@@ -108,14 +100,12 @@ int instance_make(struct tracefs_instance **ret)
 
 	tracefs_instances_walk(remove_leftover, NULL);
 	snprintf(name, sizeof(name), "userevctl-%d", (int)getpid());
-	errno = 0;
 	*ret = instance = tracefs_instance_create(name);
 	if (!instance)
 		return errno ? -errno : -EIO;
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
 		if (tracefs_file_exists(instance, settings[i].file))
 			tracefs_instance_file_write(instance, settings[i].file, settings[i].value);
-	errno = 0;
 	if (tracefs_instance_file_write(instance, "trace_clock", "mono") < 0)
 		return errno ? -errno : -EIO;
 	return 0;

@@ -41,8 +41,6 @@ int tracing_read(const struct tracing *, char *status, struct catalogue *ret);
 
 /* Finds tracefs, or mounts it: an enum exit_code; EXIT_NO_DAEMON without a message if there is neither a daemon nor user_events. */
 int tracefs_open(struct tracing *, enum tracing_use);
-/* A file of tracefs, terminated; NULL with errno. */
-char *tracefs_text(const char *name);
 /* 0 or a negative errno; -ENOENT also for a name that cannot be a file's. */
 int tracefs_read_format(const char *system, const char *name, struct event_format *ret);
 /* Writes an event's enable file, of the top instance if NULL: 1, 0 if the event has gone, or a negative errno. */
@@ -55,39 +53,32 @@ int instance_make(struct tracefs_instance **ret);
 int instance_remove(struct tracefs_instance *);
 
 /* buffer.c: the records of all CPUs of one instance, in the order of their times. */
-struct buffers;
+struct cpu_buffer;
 struct buffer_record {
 	uint64_t time;	  /* of the instance's clock */
 	uint64_t missed;  /* that many records were overwritten before it */
 	const void *data; /* NULL: only `missed` is set */
 	size_t size;
 };
-/* Adds the buffers to the epoll: 0 or a negative errno. */
-int buffers_open(struct tracefs_instance *, int epoll, struct buffers **ret);
-struct buffers *buffers_free(struct buffers *);
-static inline void buffers_freep(struct buffers **buffers)
-{
-	*buffers = buffers_free(*buffers);
-}
-/* The next record that is not later than `horizon`, which is new in each round of calls. Valid until the next call. */
-bool buffers_next(struct buffers *, uint64_t horizon, struct buffer_record *ret);
-/* Whether a later record is waiting. */
-bool buffers_waiting(const struct buffers *);
+/* 0 or a negative errno. */
+int buffers_open(struct session *);
+void buffers_close(struct session *);
+/*
+ * The next record that is not later than `horizon`, which is new in each round of calls. Valid until the next call. At the end `busy` of
+ * the tracing is set if a later record is waiting.
+ */
+bool buffers_next(struct session *, uint64_t horizon, struct buffer_record *ret);
 
 /* writer.c: the process that wrote a record, by the pid in it. */
 struct writer {
 	char comm[64];
 	char *tenant; /* NULL: not known */
-	uint64_t uid;
-	bool uid_known;
+	uint64_t uid; /* or UID_UNKNOWN */
 };
-struct writers {
-	struct process *processes;
-	uint64_t answer; /* the number of the daemon's last answer; 0: there was none */
-};
-void writers_deinit(struct writers *);
+struct process;
+void writers_deinit(struct session *);
 /* Learns the holders in one answer of the daemon. */
-void writers_learn(struct writers *, const struct catalogue *);
+void writers_learn(struct session *, const struct catalogue *);
 /* Valid until the next call. */
 const struct writer *writers_find(struct session *, uint64_t pid);
 
@@ -105,8 +96,10 @@ enum { RECORD_TYPES_MAX = 65536 };
 struct session {
 	struct tracing *tracing;
 	struct tracefs_instance *instance;
-	struct buffers *buffers;
-	struct writers writers;
+	struct cpu_buffer *cpus;
+	size_t n_cpus;
+	struct cpu_buffer *given; /* of the record that the last buffers_next() returned */
+	struct process *processes;
 	struct session_event *events;
 	struct session_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
 	uint64_t looks;

@@ -49,8 +49,7 @@ bool tracing_matches(const struct tracing *tracing, const char *pattern, const s
 		return false;
 	if (event->foreign && tracing->foreign == FOREIGN_BY_NAME)
 		return streq(pattern, event->name) || streq(pattern, event->shown);
-	return name_matches(pattern, event->name, strlen(event->name)) ||
-	       name_matches(pattern, event->shown, strlen(event->shown));
+	return name_matches(pattern, event->name) || name_matches(pattern, event->shown);
 }
 
 bool tracing_matches_any(const struct tracing *tracing, const struct event *event)
@@ -75,10 +74,9 @@ int tracing_read(const struct tracing *tracing, char *status, struct catalogue *
 {
 	_cleanup_(control_freep) struct control *control = NULL;
 	struct cursor row;
-	int r = tracing->no_daemon ? 0 : control_open(tracing->ctl->control_socket, &control);
+	int r = tracing->no_daemon ? 0
+				   : control_request(tracing->ctl->control_socket, KIND_EVENTS, 0, NULL, 0, &control);
 
-	if (r == 0 && control)
-		r = control_ask(control, KIND_EVENTS);
 	while (r >= 0 && control && (r = control_next_row(control, &row)) > 0)
 		catalogue_add_row(ret, row);
 	if (r == 0 && tracing->kernel)
@@ -93,7 +91,7 @@ int tracing_look(struct tracing *tracing)
 
 	catalogue_deinit(&tracing->events);
 	if (tracing->kernel && !tracing->blind) {
-		status = tracefs_text("user_events_status");
+		status = tracefs_instance_file_read(NULL, "user_events_status", NULL);
 		if (!status)
 			return tracefs_explain("read user_events_status", errno ? -errno : -EIO);
 	}
@@ -104,11 +102,8 @@ int tracing_look(struct tracing *tracing)
 /* With the embedded backend: the daemon is the tracer. */
 static int ask_about_patterns(const struct tracing *tracing, uint16_t kind, uint16_t flags, struct control **ret)
 {
-	int r = control_open(tracing->ctl->control_socket, ret);
-
-	return r < 0 ? r
-		     : control_ask_strings(*ret, kind, flags, (const char *const *)tracing->patterns,
-					   (size_t)tracing->n_patterns);
+	return control_request(tracing->ctl->control_socket, kind, flags, (const char *const *)tracing->patterns,
+			       (size_t)tracing->n_patterns, ret);
 }
 
 int tracing_turn(struct tracing *tracing, bool on, uint64_t *ret_events)

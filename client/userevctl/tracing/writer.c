@@ -18,133 +18,123 @@ enum {
 struct process {
 	uint64_t pid;
 	uint64_t looked; /* ns; 0: /proc was not read yet */
-	uint64_t answer; /* the number of the daemon's last answer in which it held an event; 0: none */
+	bool is_inside;	 /* in a tenant of the daemon's */
 	struct writer writer;
 	UT_hash_handle by_pid;
 };
 
-static void set_tenant(struct process *process, const char *tenant, size_t length)
-{
-	free(process->writer.tenant);
-	process->writer.tenant = must(strndup(tenant, length));
-}
-
-void writers_deinit(struct writers *writers)
+void writers_deinit(struct session *session)
 {
 	struct process *process, *next;
 
-	HASH_ITER(by_pid, writers->processes, process, next) {
-		HASH_DELETE(by_pid, writers->processes, process);
+	HASH_ITER(by_pid, session->processes, process, next) {
+		HASH_DELETE(by_pid, session->processes, process);
 		free(process->writer.tenant);
 		free(process);
 	}
 }
 
-static struct process *writers_get(struct writers *writers, uint64_t pid)
+static struct process *writers_get(struct session *session, uint64_t pid)
 {
 	struct process *process;
 
-	HASH_FIND(by_pid, writers->processes, &pid, sizeof(pid), process);
+	HASH_FIND(by_pid, session->processes, &pid, sizeof(pid), process);
 	if (process)
 		return process;
 	process = must(calloc(1, sizeof(*process)));
 	process->pid = pid;
-	HASH_ADD(by_pid, writers->processes, pid, sizeof(pid), process);
+	process->writer.uid = UID_UNKNOWN;
+	HASH_ADD(by_pid, session->processes, pid, sizeof(pid), process);
 	return must(table_added() ? process : NULL);
 }
 
-static void learn_holder(struct writers *writers, struct cursor row)
+static void set_tenant(struct process *process, const char *tenant, size_t length, bool is_inside)
 {
-	struct process *process = writers_get(writers, row_get_u64(row, "pid"));
-	struct writer *writer = &process->writer;
-	struct row_field tenant;
+	char *copy = must(strndup(tenant, length));
 
-	/* Most programs hold many events. */
-	if (process->answer == writers->answer || !row_find(row, "tenant", &tenant))
-		return;
-	process->answer = writers->answer;
-	set_tenant(process, (const char *)tenant.value, tenant.length);
-	writer->uid = row_get_u64(row, "uid");
-	writer->uid_known = true;
-	if (process->looked == 0)
-		row_get_string(row, "comm", writer->comm, sizeof(writer->comm));
+	free(process->writer.tenant);
+	process->writer.tenant = copy;
+	process->is_inside = is_inside;
 }
 
-void writers_learn(struct writers *writers, const struct catalogue *catalogue)
+static void learn_holder(struct session *session, struct cursor row)
 {
-	writers->answer++;
+	struct process *process = writers_get(session, row_get_u64(row, "pid"));
+	struct row_field tenant;
+
+	if (!row_find(row, "tenant", &tenant))
+		return;
+	set_tenant(process, (const char *)tenant.value, tenant.length, true);
+	process->writer.uid = row_get_u64(row, "uid");
+	if (process->looked == 0)
+		row_get_string(row, "comm", process->writer.comm, sizeof(process->writer.comm));
+}
+
+void writers_learn(struct session *session, const struct catalogue *catalogue)
+{
 	for (size_t i = 0; i < catalogue->n; i++) {
 		struct cursor holders = row_rows(catalogue->events[i].row, "holders"), holder;
 
 		while (row_next_item(&holders, &holder) > 0)
-			learn_holder(writers, holder);
+			learn_holder(session, holder);
 	}
 }
 
-/* The innermost known tenant that contains the cgroup of the process; if there is none, the cgroup itself. */
-static void read_tenant(const struct writers *writers, struct process *process, pid_t pid)
+/* The length of the innermost known tenant's path that contains the cgroup; 0: there is none. */
+static size_t find_tenant(const struct session *session, const char *cgroup)
 {
-	const struct cgroups cgroups = { 0 };
-	char cgroup[PATH_MAX];
 	size_t best = 0;
 
-	if (cgroup_of_process(&cgroups, pid, cgroup, sizeof(cgroup)) < 0)
-		return;
-	for (const struct process *other = writers->processes; other; other = other->by_pid.next) {
-		const char *tenant = other->answer > 0 ? other->writer.tenant : "";
+	for (const struct process *other = session->processes; other; other = other->by_pid.next) {
+		const char *tenant = other->is_inside ? other->writer.tenant : "";
 		size_t length = strlen(tenant);
 
 		if (length > best && strncmp(cgroup, tenant, length) == 0 &&
 		    (cgroup[length] == '/' || cgroup[length] == '\0'))
 			best = length;
 	}
-	/* Then no tenant that other processes could be in. */
-	if (best == 0)
-		process->answer = 0;
-	set_tenant(process, cgroup, best > 0 ? best : strlen(cgroup));
+	return best;
 }
 
 /* From /proc; false: the process has ended. */
-static bool read_process(struct session *session, struct process *thread)
+static bool read_process(struct session *session, struct process *process)
 {
-	struct writers *writers = &session->writers;
-	struct writer *writer = &thread->writer;
+	const struct cgroups cgroups = { 0 };
 	struct process_status status;
-	struct process *process;
+	char cgroup[PATH_MAX];
+	size_t length;
 
-	if (!process_read((pid_t)thread->pid, &status))
+	if (!process_read((pid_t)process->pid, &status))
 		return false;
-	string_copy(writer->comm, sizeof(writer->comm), status.comm);
-	writer->uid = status.uid;
-	writer->uid_known = true;
-	process = writers_get(writers, (uint64_t)status.process);
-	/* An older answer may be about another process of the same pid. */
-	if (process->answer == 0 || process->answer != writers->answer)
+	string_copy(process->writer.comm, sizeof(process->writer.comm), status.comm);
+	process->writer.uid = status.uid;
+	if (cgroup_of_process(&cgroups, status.process, cgroup, sizeof(cgroup)) < 0)
+		return true;
+	length = find_tenant(session, cgroup);
+	if (length == 0) {
 		session_ask_daemon(session);
-	if (process->answer == 0 || process->answer != writers->answer)
-		read_tenant(writers, thread, status.process);
-	else if (process != thread)
-		set_tenant(thread, process->writer.tenant, strlen(process->writer.tenant));
+		length = find_tenant(session, cgroup);
+	}
+	set_tenant(process, cgroup, length > 0 ? length : strlen(cgroup), length > 0);
 	return true;
 }
 
 const struct writer *writers_find(struct session *session, uint64_t pid)
 {
-	struct writers *writers = &session->writers;
 	uint64_t now = ctl_now_ns();
 	struct process *process;
 	bool is_new;
 
-	if (HASH_CNT(by_pid, writers->processes) > PROCESSES_MAX)
-		writers_deinit(writers);
-	process = writers_get(writers, pid);
+	if (HASH_CNT(by_pid, session->processes) > PROCESSES_MAX)
+		writers_deinit(session);
+	process = writers_get(session, pid);
 	is_new = process->looked == 0;
 	if (!is_new && now - process->looked < FRESH_MS * NS_PER_MS)
 		return &process->writer;
 	process->looked = now;
 	/* A process that has ended is known from the daemon, or from the kernel. */
-	if (!read_process(session, process) && is_new && process->answer == 0) {
-		_cleanup_(freep) char *commands = tracefs_text("saved_cmdlines");
+	if (!read_process(session, process) && is_new && !process->is_inside) {
+		_cleanup_(freep) char *commands = tracefs_instance_file_read(NULL, "saved_cmdlines", NULL);
 
 		if (commands)
 			text_find_command(commands, pid, process->writer.comm);

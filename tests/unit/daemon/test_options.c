@@ -89,7 +89,6 @@ TEST(option_sets_its_member)
 	ck_assert_uint_eq(parse("--ring-size=5000")->ring_bytes, 5000);
 	ck_assert_uint_eq(parse("--client-timeout=3")->client_timeout, 3);
 	/* The name of earlier versions. */
-	ck_assert_uint_eq(parse("--patience=4")->client_timeout, 4);
 	ck_assert_int_eq(parse("--log-level=debug")->log_level, LOG_DEBUG);
 	ck_assert_int_eq(parse("--ready-fd=6")->ready_fd, 6);
 	ck_assert(parse("--tenants=process")->tenant_is_process);
@@ -229,7 +228,6 @@ TEST(help_names_options_and_true_defaults)
 	ck_assert_int_eq(parse_two("--help", NULL, &options), OPTIONS_EXIT);
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		ck_assert_msg(strstr(output, words[i]), "the help does not have %s", words[i]);
-	ck_assert_ptr_null(strstr(output, "patience"));
 	ck_assert_int_eq(parse_two("-h", NULL, &options), OPTIONS_EXIT);
 	ck_assert(strstr(output, "Usage: userevd"));
 }

@@ -220,15 +220,13 @@ static void make_file(const char *name, size_t size)
 
 TEST(other_files_are_left_alone)
 {
-	static const char *const names[] = { "other",  "page-",	 "page-1x", "page-2", "page-3",
-					     "page-4", "page-5", "page-6",  "page-7", "page-8" };
+	static const char *const names[] = { "other",  "page-2", "page-3", "page-4",
+					     "page-5", "page-6", "page-7", "page-8" };
 	const uint8_t *other;
 	int fd;
 
 	setup();
 	make_file("other", WIRE_PAGE_BYTES);
-	make_file("page-", WIRE_PAGE_BYTES);
-	make_file("page-1x", WIRE_PAGE_BYTES);
 	make_file("page-2", WIRE_PAGE_BYTES - 1);
 	make_file("page-3", 2 * WIRE_PAGE_BYTES);
 	ck_assert_int_eq(symlinkat("other", directory, "page-4"), 0);
@@ -245,7 +243,7 @@ TEST(other_files_are_left_alone)
 	ck_assert_int_eq(page_files_sweep(directory), 1);
 	ck_assert(is_all(other, 0));
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		ck_assert_int_eq(unlinkat(directory, names[i], i == 7 ? AT_REMOVEDIR : 0),
+		ck_assert_int_eq(unlinkat(directory, names[i], i == 5 ? AT_REMOVEDIR : 0),
 				 i == ARRAY_SIZE(names) - 1 && geteuid() != 0 ? -1 : 0);
 	teardown();
 }

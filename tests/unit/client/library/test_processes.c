@@ -143,6 +143,23 @@ WITH_EVENT_ON(raw_forked_child_reports_no_parents_losses)
 	ck_assert_uint_eq(fake_daemon->lost.too_big, 0);
 }
 
+/* Otherwise each record of the child would look at its connection, without end. */
+static int write_and_be_unmarked(void)
+{
+	atomic_store(&userev->look_at, clock_coarse_ms());
+	return userev_write(&event, "child", 5) == 5 && !files_are_marked(&userev->files) ? 0 : 1;
+}
+
+WITH_EVENT_ON(child_does_not_keep_its_parents_mark)
+{
+	fake_set(keep_records = true);
+	loss_add(userev, &userev->losses.queue_full);
+	run_in_child(fork, write_and_be_unmarked);
+	run_in_child(raw_fork, write_and_be_unmarked);
+	ck_assert(files_are_marked(&userev->files));
+	ck_assert_uint_eq(fake_daemon->hellos, 1);
+}
+
 static void *register_at_silent_daemon(void *data)
 {
 	userev_register(userev, &event, "event", 0);

@@ -107,3 +107,24 @@ TEST(connection_that_ends_young_is_never_deposited)
 	ck_assert(!ev_is_active(&world->daemon->connections.w_deferred));
 	hold_no_more();
 }
+
+/* It counts until the peer has read the fds that it was sent, also for the next daemon. */
+TEST(connection_that_ends_unread_is_deposited)
+{
+	KEPT(world);
+	END(end, world, 1);
+
+	stay_young(world);
+	say_hello(&end);
+	turn(world);
+	say_simply(&end, KIND_STATUS);
+	turn(world);
+	ck_assert_int_eq(end.client->life, LIFE_ENDED);
+	ck_assert_uint_eq(count_deposits(), 2);
+	world_restart(world);
+	ck_assert_uint_eq(world->daemon->registry.n_holders, 1);
+	expect_welcome(&end);
+	end_hang_up(&end);
+	expect_all_gone(world);
+	ck_assert_uint_eq(count_deposits(), 1);
+}

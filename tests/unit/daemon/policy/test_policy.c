@@ -32,7 +32,7 @@ static void may_register(const struct policy_rules *rules, const char *event, un
 	ck_assert(r == 0 || r == REFUSAL_NOT_PERMITTED);
 	ck_assert((r == 0) == (why.length == 0));
 	if (r == 0) {
-		text_printf(text, "%s%s%s", policy_key_name(verdict.key), verdict.glob ? "=" : "",
+		text_printf(text, "%s%s%s", policy_keys[verdict.key].name, verdict.glob ? "=" : "",
 			    verdict.glob ? verdict.glob->text : "");
 		return;
 	}

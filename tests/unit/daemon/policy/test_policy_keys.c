@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/policy/keys.h"
-
-#include <stdio.h>
+#include "daemon/policy/build.h"
 
 #include "protocol/protocol.h"
 #include "tests/suite.h"
@@ -18,36 +16,40 @@ static const char *text_of(enum policy_key key, const struct policy_value *value
 	return buffer;
 }
 
+static struct policy *policy;
+
 /* The text of the value, or the sentence that refuses it. */
-static const char *set(enum policy_key key, const char *text)
+static const char *set_again(enum policy_key key, const char *text, const struct policy_origin *origin,
+			     struct policy_value *value)
 {
 	static char buffer[512];
 	struct text why = text_make(buffer, sizeof(buffer));
-	struct policy_value value = { 0 };
+	char *line = policy_allocate(policy, strlen(text) + 1);
 
-	if (policy_value_parse(key, text, &here, &value, &why) == 0) {
-		ck_assert_ptr_eq(value.origin.file, here.file);
-		ck_assert(value.is_default == (*text == '\0'));
-		string_copy(buffer, sizeof(buffer), text_of(key, &value));
-	} else {
-		/* As it was. */
-		ck_assert_ptr_null(value.origin.file);
-		ck_assert_ptr_null(value.text);
-		ck_assert_uint_eq(value.n_globs, 0);
-	}
-	policy_value_deinit(&value);
-	return buffer;
+	memcpy(line, text, strlen(text));
+	if (!policy_value_set(policy, key, line, origin, value, &why))
+		return buffer;
+	ck_assert_ptr_eq(value->origin.file, origin->file);
+	ck_assert(value->is_default == (*text == '\0'));
+	return text_of(key, value);
+}
+
+static const char *set(enum policy_key key, const char *text)
+{
+	policy_unref(policy);
+	policy = policy_new();
+	return set_again(key, text, &here, &(struct policy_value){ 0 });
 }
 
 /* tests/unit/test_man.py compares names, sections and defaults with the manual. */
 TEST(key_is_found_by_its_name)
 {
 	for (enum policy_key key = 0; key < POLICY_KEYS; key++) {
-		ck_assert_uint_eq(policy_key_find(policy_key_name(key)), key);
+		ck_assert_uint_eq(policy_key_find(policy_keys[key].name), key);
 		ck_assert((policy_key_section(key) == POLICY_SECTION_CGROUPS) == (key < POLICY_CGROUP_KEYS));
-		ck_assert(policy_key_default(key)->is_default);
-		ck_assert_ptr_null(policy_key_default(key)->origin.file);
-		ck_assert_str_eq(set(key, ""), text_of(key, policy_key_default(key)));
+		ck_assert(policy_keys[key].value.is_default);
+		ck_assert_ptr_null(policy_keys[key].value.origin.file);
+		ck_assert_str_eq(set(key, ""), text_of(key, &policy_keys[key].value));
 	}
 	ck_assert_uint_eq(policy_key_find("maxevents"), POLICY_KEYS);
 	ck_assert_uint_eq(policy_key_find(""), POLICY_KEYS);
@@ -187,7 +189,7 @@ TEST(value_is_taken_or_refused)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		ck_assert_msg(streq(set(cases[i].key, cases[i].text), cases[i].result), "%s=%s: %s",
-			      policy_key_name(cases[i].key), cases[i].text, set(cases[i].key, cases[i].text));
+			      policy_keys[cases[i].key].name, cases[i].text, set(cases[i].key, cases[i].text));
 }
 
 TEST(longest_value_is_taken_and_one_byte_more_is_refused)
@@ -213,38 +215,27 @@ TEST(longest_value_is_taken_and_one_byte_more_is_refused)
 	}
 }
 
-/* Gives one key several values, and checks the text after each. NULL: the value is refused, and the text stays. */
+/* Gives one key several values, and checks the text after each. */
 static void expect_values(enum policy_key key, const char *const (*values)[2], size_t n)
 {
-	const struct policy_origin origin = { .section = "Event request", .file = "b.conf", .line = 1 };
+	const struct policy_origin origin = { .section = "/b", .file = "b.conf", .line = 1 };
 	struct policy_value value = { 0 };
-	const char *expected = "";
-	char buffer[256];
 
+	policy_unref(policy);
+	policy = policy_new();
 	for (size_t i = 0; i < n; i++) {
-		struct text why = text_make(buffer, sizeof(buffer));
-		int r = policy_value_parse(key, values[i][0], i == 0 ? &here : &origin, &value, &why);
-
-		ck_assert_int_eq(r, values[i][1] ? 0 : POLICY_E_WRONG);
-		expected = values[i][1] ? values[i][1] : expected;
-		ck_assert_str_eq(text_of(key, &value), expected);
-		ck_assert(r != 0 || value.is_default == (*values[i][0] == '\0'));
+		ck_assert_str_eq(set_again(key, values[i][0], i == 0 ? &here : &origin, &value), values[i][1]);
 		/* Each entry of a list has the origin of its line. */
 		for (size_t j = 0; j < value.n_globs && i == 1; j++)
 			ck_assert_str_eq(value.globs[j].origin.file, j < 2 ? "a.conf" : "b.conf");
 	}
-	policy_value_deinit(&value);
 }
 
-TEST(wrong_value_leaves_the_one_before)
+TEST(later_value_replaces_a_text_and_adds_to_a_list)
 {
-	static const char *const globs[][2] = {
-		{ "a b", "a b" }, { "c", "a b c" }, { "d e,f", NULL }, { "", "-" }, { "g", "g" }
-	};
-	static const char *const patterns[][2] = {
-		{ "/a/* /b", "/a/* /b" }, { "/c d", NULL }, { "/c", "/a/* /b /c" }, { "", "/**" }
-	};
-	static const char *const prefixes[][2] = { { "one_", "one_" }, { "two_", "two_" }, { "3", NULL } };
+	static const char *const globs[][2] = { { "a b", "a b" }, { "c", "a b c" }, { "", "-" }, { "g", "g" } };
+	static const char *const patterns[][2] = { { "/a/* /b", "/a/* /b" }, { "/c", "/a/* /b /c" }, { "", "/**" } };
+	static const char *const prefixes[][2] = { { "one_", "one_" }, { "two_", "two_" } };
 
 	expect_values(POLICY_DENY_EVENTS, globs, ARRAY_SIZE(globs));
 	expect_values(POLICY_TENANTS, patterns, ARRAY_SIZE(patterns));
@@ -255,7 +246,8 @@ TEST(rate_without_burst_has_its_number_as_burst)
 {
 	struct policy_value value = { 0 };
 
-	ck_assert_int_eq(policy_value_parse(POLICY_MAX_REQUESTS_PER_SECOND, "70", &here, &value, NULL), 0);
+	set(POLICY_MAX_EVENTS, "");
+	ck_assert_str_eq(set_again(POLICY_MAX_REQUESTS_PER_SECOND, "70", &here, &value), "70");
 	ck_assert_uint_eq(value.number, 70);
 	ck_assert_uint_eq(value.burst, 70);
 }
@@ -264,19 +256,17 @@ TEST(fields_are_parsed_with_the_name_of_their_section)
 {
 	const struct policy_origin origin = { .section = "Event request", .file = "a.conf", .line = 1 };
 	struct policy_value value = { 0 };
-	char buffer[256], many[WIRE_DESCRIPTION_MAX];
-	struct text why = text_make(buffer, sizeof(buffer));
+	char many[WIRE_DESCRIPTION_MAX];
 
-	ck_assert_int_eq(policy_value_parse(POLICY_FIELDS, "u32 status; char[8] text", &origin, &value, &why), 0);
-	ck_assert_int_eq(policy_value_parse(POLICY_FIELDS, "u32", &origin, &value, &why), POLICY_E_WRONG);
-	ck_assert_str_eq(value.text, "u32 status; char[8] text");
+	set(POLICY_MAX_EVENTS, "");
+	ck_assert_str_eq(set_again(POLICY_FIELDS, "u32 status; char[8] text", &origin, &value),
+			 "u32 status; char[8] text");
+	ck_assert_str_eq(set_again(POLICY_FIELDS, "long x", &origin, &value),
+			 "field 1: 'long' has no fixed size; use s64 or u64");
 	memset(many, 'x', sizeof(many) - 1);
 	memcpy(many, "u8 ", 3);
 	many[sizeof(many) - 1] = '\0';
-	why.length = 0;
-	ck_assert_int_eq(policy_value_parse(POLICY_FIELDS, many, &origin, &value, &why), POLICY_E_WRONG);
-	ck_assert_str_eq(buffer, "longer than 511 bytes, with the name");
-	policy_value_deinit(&value);
+	ck_assert_str_eq(set_again(POLICY_FIELDS, many, &origin, &value), "longer than 511 bytes, with the name");
 }
 
 TEST(misspelt_key_gets_a_suggestion_of_its_section)

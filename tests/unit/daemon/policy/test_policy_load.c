@@ -168,6 +168,8 @@ TEST(named_files_are_read_in_their_order)
 
 /* --- problems --- */
 
+#define FORM "write [Section] or Key=value, or # and a comment, on a line of its own"
+
 /* The text of a file, and the problems in it. */
 TEST(problems_have_file_line_key_and_advice)
 {
@@ -180,8 +182,11 @@ TEST(problems_have_file_line_key_and_advice)
 		  "etc/a.conf:3: MaxEvents=many: not a number; give 0 to 65535, or infinity\n" },
 		{ POLICY_E_WRONG, "MaxEvents=1\n[/a]\n",
 		  "etc/a.conf:1: MaxEvents: stands in no section; begin one with [Daemon] or with a pattern of cgroups\n" },
-		{ POLICY_E_WRONG, "[/a]\nMaxEvents 5\n",
-		  "etc/a.conf:2: MaxEvents 5: write [Section], Key=value, or # and a comment\n" },
+		{ POLICY_E_WRONG, "[/a]\nMaxEvents 5\n", "etc/a.conf:2: MaxEvents 5: " FORM "\n" },
+		{ POLICY_E_WRONG, "\xef\xbb\xbf[Daemon] # the daemon\n[\n[Daemon\n[/ x ] \r\n = 1\n MaxEvents = 5 \n",
+		  "etc/a.conf:1: [Daemon] # the daemon: " FORM "\netc/a.conf:2: [: " FORM "\n"
+		  "etc/a.conf:3: [Daemon: " FORM "\netc/a.conf:5: = 1: " FORM "\n" },
+		{ POLICY_E_WRONG, "\xef\xbb", "etc/a.conf:1: \\xef\\xbb: " FORM "\n" },
 		{ POLICY_E_WRONG, "[/a//b]\nMaxEvents=5\n",
 		  "etc/a.conf:1: [/a//b]: between two slashes, and behind the last one, there has to be a name\n" },
 		{ POLICY_E_WRONG, "[/a[b]\n",

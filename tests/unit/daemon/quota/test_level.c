@@ -24,12 +24,13 @@ TEST(path_has_a_level_for_each_part)
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		ck_assert_str_eq(part->path, paths[i]);
-		ck_assert_ptr_eq(level_of(level, &part->quota, &own), part);
+		ck_assert_ptr_eq(level_of(level, &part->quota[RESOURCE_EVENTS], &own), part);
 		ck_assert(!own);
-		ck_assert_ptr_eq(level_of(level, &part->own_files, &own), part);
+		ck_assert_ptr_eq(level_of(level, &part->own[RESOURCE_FILES], &own), part);
 		ck_assert(own);
-		ck_assert_ptr_eq(part->own.parent, &part->quota);
-		ck_assert_ptr_eq(part->quota.parent, part->parent ? &part->parent->quota : NULL);
+		ck_assert_ptr_eq(part->own[RESOURCE_EVENTS].parent, &part->quota[RESOURCE_EVENTS]);
+		ck_assert_ptr_eq(part->quota[RESOURCE_EVENTS].parent,
+				 part->parent ? &part->parent->quota[RESOURCE_EVENTS] : NULL);
 		part = part->parent;
 	}
 	ck_assert_ptr_null(part);

@@ -51,8 +51,8 @@ static void expect_levels(const struct history *history)
 		       level ? "there" : "not there");
 		if (!level)
 			continue;
-		expect_quota(history, &level->quota, (struct node){ .level = i });
-		expect_quota(history, &level->own, (struct node){ .level = i, .own = true });
+		expect_quota(history, &level->quota[RESOURCE_EVENTS], (struct node){ .level = i });
+		expect_quota(history, &level->own[RESOURCE_EVENTS], (struct node){ .level = i, .own = true });
 	}
 }
 
@@ -207,8 +207,8 @@ static void ask(struct history *history, struct entry *entry, int level, int eve
 	int predicted = predict(history, level, event), reserve = find_reserve(history, level);
 	bool is_old = is_common_already(history, event);
 	struct quota_refusal refusal;
-	int r = quota_charge(&history->tenant[level]->own, &history->event[event], &reserves, &entry->receipt,
-			     &refusal);
+	int r = quota_charge(&history->tenant[level]->own[RESOURCE_EVENTS], &history->event[event], &reserves,
+			     &entry->receipt, &refusal);
 
 	expect(r == predicted, "step %u: event %d for %s: %d, not %d", history->step, event, levels[level].path, r,
 	       predicted);

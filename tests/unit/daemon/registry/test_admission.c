@@ -216,7 +216,7 @@ TEST(odd_path_leaves_room_for_the_remedy)
 		memcpy(path, beginnings[i], strlen(beginnings[i]));
 		ck_assert_int_eq(level_get(&world.table, path, &tenant.level), 0);
 		tenant.level->maximum_by[RESOURCE_EVENTS] = &of_section;
-		quota_set_maximum(&tenant.level->quota, 0, true);
+		quota_set_maximum(&tenant.level->quota[RESOURCE_EVENTS], 0, true);
 		ck_assert_int_eq(admission_charge(&tenant, RESOURCE_EVENTS, world.event, world.charge, &why),
 				 REFUSAL_QUOTA_EXCEEDED);
 		ck_assert_ptr_nonnull(strstr(sentence, "...]); release some, or ask the admin for a larger maximum"));

@@ -23,7 +23,7 @@ static struct list backwards(const struct list *list)
 
 static uint32_t leases_of(const struct end *end)
 {
-	return tenant_of(end)->level->own_leases.held;
+	return tenant_of(end)->level->own[RESOURCE_LEASES].held;
 }
 
 /* --- identical requests --- */

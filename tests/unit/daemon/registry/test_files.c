@@ -10,7 +10,7 @@
 
 static uint32_t files_of(const struct tenant *tenant)
 {
-	return tenant->level->own_files.held;
+	return tenant->level->own[RESOURCE_FILES].held;
 }
 
 static void expect_refusal(struct end *end, const char *description, const char *part)
@@ -87,11 +87,11 @@ TEST(files_and_leases_count_again_after_a_restart)
 	get(&end, "event u32 x");
 	get(&end, "other u32 x");
 	get(&next, "event u32 x");
-	leases = tenant_of(&end)->level->own_leases.held;
+	leases = tenant_of(&end)->level->own[RESOURCE_LEASES].held;
 	ck_assert_uint_eq(leases, 3);
 	world_restart(world);
 	ck_assert_uint_eq(files_of(world->daemon->registry.tenants), 1);
-	ck_assert_uint_eq(world->daemon->registry.tenants->level->own_leases.held, leases);
+	ck_assert_uint_eq(world->daemon->registry.tenants->level->own[RESOURCE_LEASES].held, leases);
 	ck_assert_uint_eq(world->daemon->registry.files.common, 1);
 	check_books(world->daemon);
 }

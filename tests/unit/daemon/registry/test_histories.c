@@ -206,8 +206,8 @@ static void check_maxima(const struct world *world)
 	if (registry->machine.common > world->capacity)
 		ck_abort_msg("%u events of %u", registry->machine.common, world->capacity);
 	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next)
-		if (tenant->level->own.held > registry->max_events)
-			ck_abort_msg("%s has %u events", tenant->path, tenant->level->own.held);
+		if (tenant->level->own[RESOURCE_EVENTS].held > registry->max_events)
+			ck_abort_msg("%s has %u events", tenant->path, tenant->level->own[RESOURCE_EVENTS].held);
 }
 
 static void step(struct history *history)

@@ -107,23 +107,24 @@ static inline int page_free(struct kernel *kernel, uint32_t page)
 
 static inline size_t count_events(struct kernel *kernel)
 {
-	struct tracer_event event = { 0 };
+	const struct trace_event *event;
 	size_t n = 0;
 
-	while (tracer_next(kernel->tracer, event.id, &event))
+	for (uint64_t id = 0; (event = tracer_next(kernel->tracer, id)); id = event->id)
 		n++;
 	return n;
 }
 
 /* The event of that name; id 0: unknown. */
-static inline struct tracer_event find_event(struct kernel *kernel, const char *name)
+static inline const struct trace_event *find_event(struct kernel *kernel, const char *name)
 {
-	struct tracer_event event = { 0 };
+	static const struct trace_event none;
+	const struct trace_event *event;
 
-	while (tracer_next(kernel->tracer, event.id, &event))
-		if (event.name_length == strlen(name) && memcmp(event.description, name, event.name_length) == 0)
+	for (uint64_t id = 0; (event = tracer_next(kernel->tracer, id)); id = event->id)
+		if (streq(event->name, name))
 			return event;
-	return (struct tracer_event){ 0 };
+	return &none;
 }
 
 static inline const uint8_t *map_page(int fd)

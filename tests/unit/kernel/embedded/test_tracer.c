@@ -71,7 +71,7 @@ TEST(session_enables_events_until_its_end)
 	ck_assert(bit_is_on(page, hello) && !bit_is_on(page, text));
 	http = do_register(kernel, 1, "http_reply").bit;
 	ck_assert(bit_is_on(page, http));
-	ck_assert(!find_event(kernel, "http_reply").switched);
+	ck_assert(!find_event(kernel, "http_reply")->switched);
 
 	ck_assert_int_eq(tracer_session_new(kernel->tracer, wanted, 1, &other), 0);
 	tracer_switch(kernel->tracer, "hello", true);
@@ -114,7 +114,7 @@ TEST(session_without_memory_fails)
 
 	tracer_switch(bench.kernel->tracer, "*", false);
 	for (long n = 0; r != 0; n++) {
-		ck_assert(!find_event(bench.kernel, "hello").on);
+		ck_assert(!find_event(bench.kernel, "hello")->on);
 		allocations_left = n;
 		r = tracer_session_new(bench.kernel->tracer, wanted, 2, &session);
 		allocations_left = -1;
@@ -217,7 +217,7 @@ static void model_switch(struct kernel *kernel, unsigned name)
 
 static void check_event(struct kernel *kernel, const uint8_t *const *memory, unsigned name)
 {
-	struct tracer_event event;
+	const struct trace_event *event;
 	unsigned pages = 0;
 	char text[32];
 
@@ -228,8 +228,8 @@ static void check_event(struct kernel *kernel, const uint8_t *const *memory, uns
 			pages++;
 			ck_assert(bit_is_on(memory[page], (uint32_t)model.bit[page][name]) == model.switched[name]);
 		}
-	ck_assert(event.id != 0 ? event.pages == pages && event.on == model.switched[name] : pages == 0);
-	ck_assert((event.id != 0) == (pages > 0 || model.switched[name]));
+	ck_assert(event->id != 0 ? event->pages == pages && event->on == model.switched[name] : pages == 0);
+	ck_assert((event->id != 0) == (pages > 0 || model.switched[name]));
 }
 
 /* No other bit is on. */

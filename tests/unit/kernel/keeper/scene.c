@@ -272,13 +272,12 @@ void send_calls(const struct scene *scene, const struct kernel_call *calls, size
 void expect_answered(const struct scene *scene, struct kernel_call *calls, size_t n, size_t fds)
 {
 	size_t with_fd = 0;
-	bool lost;
 
 	receive(scene, MESSAGE_ANSWERS);
 	ck_assert_uint_eq(last_message.header.count, n);
 	for (size_t i = 0; i < n; i++) {
 		calls[i].fd = -1;
-		ck_assert(message_next_answer(&last_message, &calls[i], &lost));
+		ck_assert(message_next_answer(&last_message, &calls[i]));
 		with_fd += calls[i].fd >= 0;
 	}
 	ck_assert(message_is_done(&last_message));
@@ -347,12 +346,10 @@ struct kernel_call deposit(uint64_t number, int fd)
 
 static struct kernel_call ask(const struct scene *scene, struct kernel_call call)
 {
-	bool lost;
-
 	send_calls(scene, &call, 1);
 	receive(scene, MESSAGE_ANSWERS);
 	call.fd = -1;
-	ck_assert(message_next_answer(&last_message, &call, &lost));
+	ck_assert(message_next_answer(&last_message, &call));
 	ck_assert(message_is_done(&last_message));
 	return call;
 }

@@ -89,7 +89,7 @@ static void store_read(void)
 }
 
 /* Calls handover_take() in a child that is started with `listener` (or -1) and the stored fds, and returns the result of `look`. */
-static int in_successor(int listener, int (*look)(int r, int listener, const struct preparation *))
+static int in_successor(int listener, int (*look)(int r, const struct preparation *))
 {
 	pid_t child = fork();
 	int status = 0;
@@ -97,7 +97,7 @@ static int in_successor(int listener, int (*look)(int r, int listener, const str
 	ck_assert_int_ge(child, 0);
 	if (child == 0) {
 		struct preparation preparation = PREPARATION_NONE;
-		int copies[STORE_MAX + 1], n = 0, taken = -1, r;
+		int copies[STORE_MAX + 1], n = 0, r;
 		char names[512] = "", number[16];
 		struct text text = text_make(names, sizeof(names));
 
@@ -116,8 +116,8 @@ static int in_successor(int listener, int (*look)(int r, int listener, const str
 		snprintf(number, sizeof(number), "%d", (int)getpid());
 		setenv("LISTEN_PID", number, 1);
 		setenv("LISTEN_FDNAMES", names, 1);
-		r = handover_take(&taken, &preparation);
-		_exit(look(r, taken, &preparation));
+		r = handover_take(&preparation);
+		_exit(look(r, &preparation));
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert(WIFEXITED(status));
@@ -143,12 +143,13 @@ static bool is_at(int fd, const char *path)
 	       one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-static int is_complete(int r, int listener, const struct preparation *preparation)
+static int is_complete(int r, const struct preparation *preparation)
 {
 	const struct mounts *mounts = &preparation->mounts;
 
-	return r == 0 && listener == FIRST_FD && is_at(mounts->tracefs, "/proc") && is_at(mounts->pages, "/tmp") &&
-	       is_at(mounts->pages_read_only, "/tmp") && preparation->guarded && !*preparation->failure;
+	return r == 0 && preparation->listener == FIRST_FD && is_at(mounts->tracefs, "/proc") &&
+	       is_at(mounts->pages, "/tmp") && is_at(mounts->pages_read_only, "/tmp") && preparation->guarded &&
+	       !*preparation->failure;
 }
 
 TEST(preparation_reaches_next_process)
@@ -218,15 +219,15 @@ TEST(stored_fds_differ)
 	expect_all_differ(&kernels_page);
 }
 
-static int is_unguarded(int r, int listener, const struct preparation *preparation)
+static int is_unguarded(int r, const struct preparation *preparation)
 {
-	return r == 0 && listener >= 0 && !preparation->guarded && preparation->mounts.pages == -1 &&
+	return r == 0 && preparation->listener >= 0 && !preparation->guarded && preparation->mounts.pages == -1 &&
 	       streq(preparation->no_guard, "no BTF") && !*preparation->failure;
 }
 
-static int is_failure(int r, int listener, const struct preparation *preparation)
+static int is_failure(int r, const struct preparation *preparation)
 {
-	return r == 0 && listener >= 0 && !preparation->guarded && preparation->mounts.tracefs == -1 &&
+	return r == 0 && preparation->listener >= 0 && !preparation->guarded && preparation->mounts.tracefs == -1 &&
 	       streq(preparation->failure, "no user_events");
 }
 
@@ -246,20 +247,19 @@ TEST(reasons_are_handed_over)
 	store_close();
 }
 
-static int is_nothing(int r, int listener, const struct preparation *preparation)
+static int is_nothing(int r, const struct preparation *preparation)
 {
-	return r == -ENOENT && listener == -1 && preparation->mounts.tracefs == -1;
+	return r == -ENOENT && preparation->listener == -1 && preparation->mounts.tracefs == -1;
 }
 
-static int is_nothing_and_closed(int r, int listener, const struct preparation *preparation)
+static int is_nothing_and_closed(int r, const struct preparation *preparation)
 {
-	return is_nothing(r, listener, preparation) && fcntl(FIRST_FD, F_GETFD) < 0;
+	return is_nothing(r, preparation) && fcntl(FIRST_FD, F_GETFD) < 0;
 }
 
 TEST(nothing_is_taken_without_listening_socket)
 {
 	struct preparation preparation = prepare_guarded();
-	int listener = -1;
 
 	store_open(NULL);
 	ck_assert(in_successor(-1, is_nothing));
@@ -267,7 +267,7 @@ TEST(nothing_is_taken_without_listening_socket)
 	store_read();
 	ck_assert(in_successor(-1, is_nothing_and_closed));
 	preparation_deinit(&preparation);
-	ck_assert_int_eq(handover_take(&listener, &preparation), -ENOENT);
+	ck_assert_int_eq(handover_take(&preparation), -ENOENT);
 	store_close();
 }
 

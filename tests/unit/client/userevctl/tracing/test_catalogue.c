@@ -73,11 +73,6 @@ TEST(rows_and_status_are_merged_by_name)
 		  "mu # Used by perf\nmu.0\nmu.9\n",
 		  "mu mu user_events 2\n!mu.0 mu user_events_multi 0\n!mu.9 mu.9 user_events 0\n",
 		  2 },
-		/* Names with odd bytes may look the same. */
-		{ { "shop u32 a" },
-		  "x\nshop\nx # Used by perf\nshop # Used by ftrace\nx\n",
-		  "shop shop user_events 1\n!x x user_events 2\n",
-		  1 },
 		{ { "shop u32 a", "shop u32 a" },
 		  "shop # Used by ftrace\n",
 		  "shop shop user_events 1\nshop shop user_events 1\n",
