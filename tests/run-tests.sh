@@ -4,7 +4,8 @@
 # run-tests.sh [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon
 # and tools of a build, one after the other, and sums up. --beside and --guest start in the background, beside the rest of the
 # arguments. A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12 or 6.1; with two
-# processors 6.12+two; with systemd 6.12+systemd, or 6.12+early, where userevd and its clients are installed before systemd starts.
+# processors 6.12+two; with systemd 6.12+systemd, or 6.12+early, where userevd and its clients are installed before systemd starts. Any
+# other word behind the "+" only names a second guest.
 # The first "--" may be left out.
 #
 # A program that takes longer than TEST_LIMIT seconds (1200) has failed, and so has a guest after GUEST_LIMIT (2400).

@@ -33,8 +33,9 @@ SPEED_TESTS := tests/bench/test_speed.sh
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
 
-# Attacks of one tenant. The daemon's answer does not depend on the kernel, so one guest is enough.
+# The daemon's answer does not depend on the kernel, so one guest is enough: attacks of one tenant; rules, and requests byte by byte.
 EXHAUSTION_TESTS := $(call programs,tests/integration/test_bad_days.c $(filter-out %_kernel.c,$(wildcard tests/integration/test_exhaustion*.c)))
+ONE_GUEST_TESTS := $(EXHAUSTION_TESTS) $(addprefix $(B)/tests/,test_connecting test_hostile test_limits test_policy_events test_raw test_reload test_rules)
 # These need a guest, or take too long for each run.
 NOT_HERE := %/test_faults.py %/test_faults_pair.py %/test_interoperation.sh %/test_tracing.sh
 SCRIPT_TESTS := $(filter-out $(NOT_HERE),$(call scripts_in,tests/unit tests/integration)) tests/systemd/test_seccomp.py
@@ -51,19 +52,20 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
-	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_interoperation.sh test_python.py \
-	test_tracing.sh)
+	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_interoperation.sh test_tracing.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
-GUEST_TESTS_6_12 = $(GUEST_TESTS) tests/integration/test_tutorial.sh $(CONFINED_TESTS) $(GUARD_TESTS)
-GUEST_TESTS_6_1 = $(GUEST_TESTS) $(filter-out $(EXHAUSTION_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
+# Pages and data files are the same for a client on each kernel.
+GUEST_TESTS_6_12 = $(GUEST_TESTS) $(addprefix tests/integration/,test_python.py test_tutorial.sh)
+GUEST_TESTS_6_1 = $(GUEST_TESTS) $(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
 # One processor writes records while another enables events.
 TWO_PROCESSOR_TESTS := $(KERNEL_TESTS) tests/integration/test_quiescence.py
 EARLY_TESTS := tests/systemd/test_early_boot.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
-# The first runs beside the tests of this machine, which wait a lot; the others follow.
-LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.1 $(B) $(GUEST_TESTS_6_1)
+# These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
+LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.1 $(B) $(GUEST_TESTS_6_1) --guest 6.12 $(B) $(GUEST_TESTS_6_12) \
+	--guest 6.12+confined $(B) $(CONFINED_TESTS) $(GUARD_TESTS)
 SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS)
 
 ASAN := $(B)/asan

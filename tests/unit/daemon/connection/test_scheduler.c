@@ -3,6 +3,7 @@
 #include "daemon/connection/scheduler.h"
 
 #include "daemon/connection/client.h"
+#include "daemon/connection/inflight.h"
 #include "daemon/process/clock.h"
 #include "tests/unit/fake_kernel.h"
 
@@ -143,8 +144,11 @@ TEST(client_that_hangs_up_while_delayed_is_closed)
 
 	set_rate(&c[0], 1);
 	scheduler_charge(tenant_of(&c[0]));
+	inflight_add(c[0].client, 1);
 	ADD(&c[0]);
 	expect_turns(world, NULL, 0);
+	/* The daemon notices only now that the client has read its page. */
+	ck_assert(!inflight_remains(c[0].client));
 	c[0].socket = fd_close(c[0].socket);
 	ev_invoke(world->daemon->loop, &world->daemon->connections.w_in_flight, EV_READ);
 	ck_assert_int_eq(c[0].client->life, LIFE_CLOSING);

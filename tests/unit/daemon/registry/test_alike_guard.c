@@ -5,10 +5,11 @@
 #include <fcntl.h>
 
 #include "daemon/limits.h"
+#include "daemon/registry/precedent.h"
 #include "daemon/registry/tenant.h"
 #include "tests/unit/lists.h"
 
-enum { N = 8 };
+enum { N = PRECEDENT_EVENTS_MIN };
 
 TEST(files_are_not_shared_without_the_guard)
 {

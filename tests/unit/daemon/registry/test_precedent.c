@@ -146,19 +146,3 @@ TEST(client_that_may_not_have_all_is_decided_alone)
 	ck_assert_uint_eq(refused, 4 * N - 27);
 	check_books(world->daemon);
 }
-
-TEST(unguarded_file_is_not_sent_by_precedent)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 4);
-	struct list list = list_of(0, N);
-
-	get_list(&c[0], &list);
-	get_list(&c[1], &list);
-	set_guard(world, false);
-	get_list(&c[2], &list);
-	get_list(&c[3], &list);
-	ck_assert(!is_same_file(c[0].stream, c[2].stream));
-	ck_assert(!is_same_file(c[2].stream, c[3].stream));
-	expect_charged(world, N, 4 * N);
-}
