@@ -101,6 +101,32 @@ TEST(name_that_is_taken_twice_is_refused)
 	check_books(world->daemon);
 }
 
+/* By then the packet that asked has been overwritten by the one of another tenant. */
+TEST(late_refusal_is_logged_with_event_and_tenant)
+{
+	GUARDED(world);
+	world->daemon->registry.max_events = 1;
+	WELCOMED(first, world, 1);
+	WELCOMED(second, world, 1);
+	WELCOMED(other, world, 2);
+	const char *log;
+
+	log_begin(LOG_NOTICE);
+	hold();
+	REGISTER(&first, "plain u32 a");
+	REGISTER(&second, "plain u32 a");
+	REGISTER(&other, "a_name_that_is_longer u32 a");
+	/* The second client keeps the event, so it is charged beside the one of many formats. */
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	hold_no_more();
+	expect_refused(&first, REFUSAL_QUOTA_EXCEEDED);
+	expect_each(&second, REFUSAL_NONE, 1);
+	expect_each(&other, REFUSAL_NONE, 1);
+	log = logged();
+	expect_logged(log, " refused (", 1);
+	expect_logged(log, "tenant process:1:program: plain refused (quota-exceeded)", 1);
+}
+
 TEST(many_taken_names_are_asked_for_again_in_parts)
 {
 	enum { NAMES = 100, PART = 50 };
