@@ -34,13 +34,16 @@ static void embedded_free_page(struct embedded *embedded, struct embedded_page *
 	free(page);
 }
 
-static int embedded_page_new(struct embedded *embedded, struct kernel_call *call, const struct target *target _unused_)
+static int embedded_page_new(struct embedded *embedded, struct kernel_call *call, const struct target *target)
 {
 	const size_t length = strlen(call->text);
 	_cleanup_(fd_closep) int fd = -1;
 	struct embedded_page *page;
 	int r;
 
+	/* Two clients of a tenant may ask for it before the first answer. */
+	if (target->page)
+		return -EEXIST;
 	page = calloc(1, sizeof(*page) + length + 1);
 	if (!page)
 		return -ENOMEM;
