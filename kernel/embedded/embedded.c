@@ -41,7 +41,7 @@ static int embedded_page_new(struct embedded *embedded, struct kernel_call *call
 	struct embedded_page *page;
 	int r;
 
-	/* Two clients of a tenant may ask at the same time. */
+	/* Two clients of a tenant may ask for it before the first answer. */
 	if (target->page)
 		return -EEXIST;
 	page = calloc(1, sizeof(*page) + length + 1);
