@@ -16,7 +16,6 @@ enum { BATCH_COLUMNS = 120 /* without a terminal */, LOOK_MS = 500 };
 struct top {
 	struct ctl *ctl;
 	struct top_screen screen;
-	struct control *control; /* NULL: not connected */
 	struct top_frame frame;
 	size_t columns, lines;
 	const char *sort;
@@ -32,21 +31,18 @@ struct top {
 static int top_look(struct top *top, int timeout)
 {
 	struct top_look next = { .time = ctl_now_ns() }, *look = &top->frame.look;
+	_cleanup_(control_freep) struct control *control = NULL;
+	const char *path = top->ctl->control_socket;
 	struct cursor row;
-	int r = top->control ? 0 : control_open(top->ctl->control_socket, &top->control);
+	int r = control_ask_status(path, timeout, &next.status);
 
-	if (r == 0) {
-		top->control->timeout = timeout;
-		r = control_ask(top->control, KIND_STATUS);
-	}
-	while (r >= 0 && (r = control_next_row(top->control, &row)) > 0)
-		next.status = next.status.at ? next.status : row_copy(row);
 	if (r == 0)
-		r = next.status.at ? control_ask(top->control, KIND_TENANTS) : -EBADMSG;
-	while (r >= 0 && (r = control_next_row(top->control, &row)) > 0)
+		r = control_request(path, KIND_TENANTS, 0, NULL, 0, &control);
+	if (r == 0)
+		control->timeout = timeout;
+	while (r >= 0 && (r = control_next_row(control, &row)) > 0)
 		tenant_views_add(&next.tenants, row);
 	if (r < 0) {
-		top->control = control_free(top->control);
 		top_look_deinit(&next);
 		return r;
 	}
@@ -276,7 +272,6 @@ static int top_run(struct ctl *ctl)
 					    ctl->output.json || !term || !term[0] || streq(term, "dumb"))))
 		top.batch = 1;
 	r = top.batch > 0 ? run_batch(&top) : run_on_screen(&top);
-	control_free(top.control);
 	top_look_deinit(&top.frame.look);
 	return r;
 }
