@@ -118,36 +118,3 @@ void tenant_views_compare(struct tenant_views *now, struct tenant_views *before,
 			now->view[i].before = row_copy(same->row);
 	}
 }
-
-void tenant_put(struct table *table, const struct tenant_column *column, const struct tenant_views *views _unused_,
-		const struct tenant_view *view)
-{
-	uint64_t number;
-
-	if (streq(column->key, "name"))
-		table_put(table, STYLE_NAME, view->name.text);
-	else if (streq(column->key, "tenant"))
-		table_put(table, column->style, view->path);
-	else if (tenant_number(view, column->key, &number))
-		table_put_number(table, number > 0 ? column->style : STYLE_PLAIN, number);
-	else
-		table_put(table, STYLE_DIM, "-");
-}
-
-void tenant_views_print(const struct tenant_views *views, const struct output *output,
-			const struct tenant_column *columns, size_t n_columns, size_t first, size_t most,
-			const char *order)
-{
-	struct column plain[TENANT_COLUMNS_MAX] = { 0 };
-	_cleanup_(table_deinit) struct table table = table_make(plain, n_columns);
-
-	for (size_t i = 0; i < n_columns; i++) {
-		plain[i] = columns[i].column;
-		if (order && streq(columns[i].key, order))
-			table.sorted_by = MIN(table.sorted_by, i);
-	}
-	for (size_t i = first; i < views->n && i - first < most; i++)
-		for (size_t j = 0; j < n_columns; j++)
-			columns[j].put(&table, &columns[j], views, &views->view[i]);
-	table_print(&table, output);
-}
