@@ -64,7 +64,7 @@ static void put_field(struct table *table, const struct tenant_column *column,
 		table_put(table, STYLE_NAME, view->name.text);
 	else if (streq(column->key, "tenant"))
 		table_put(table, column->style, view->path);
-	else if (tenant_number(view, column->key, &number))
+	else if (tenant_number(view->row, column->key, &number))
 		table_put_number(table, number > 0 ? column->style : STYLE_PLAIN, number);
 	else
 		table_put(table, STYLE_DIM, "-");
@@ -77,9 +77,9 @@ static void put_bar(struct table *table, const struct tenant_column *column _unu
 	char bar[BAR_MOST + 3];
 	enum style style;
 
-	tenant_number(view, "events", &events);
-	tenant_number(view, "reserved", &reserved);
-	if (!tenant_number(view, "events_max", &most))
+	tenant_number(view->row, "events", &events);
+	tenant_number(view->row, "reserved", &reserved);
+	if (!tenant_number(view->row, "events_max", &most))
 		most = views->machine;
 	style = bar_make(bar, BAR_LEAST, events, most, reserved, false);
 	table_put(table, style, bar);

@@ -37,7 +37,7 @@ void tenant_views_sort(struct tenant_views *, const char *order);
 /* Takes the rows of the look `before`. Afterwards both are in the order of their paths. */
 void tenant_views_compare(struct tenant_views *now, struct tenant_views *before, double seconds);
 /* "refusals" and "lost" are sums. False: the row has no such number: a limit that is infinite. */
-bool tenant_number(const struct tenant_view *, const char *key, uint64_t *ret);
+bool tenant_number(struct cursor row, const char *key, uint64_t *ret);
 /* Since the look before. */
 int64_t tenant_change(const struct tenant_view *, const char *key);
 /* An array of rows with the names. */

@@ -22,7 +22,6 @@ struct top {
 	uint64_t interval; /* s */
 	uint64_t batch;	   /* frames; 0: a terminal */
 	bool once;
-	bool stale;
 	bool over;
 	int signal; /* that ended it */
 };
@@ -110,7 +109,6 @@ static void obey_key(struct top *top, int key)
 		return;
 	/* Any other key goes back to the tenants, too. */
 	frame->help = (key == '?' || key == 'h') && !frame->help;
-	top->stale = true;
 }
 
 /* --width may make the frame narrower than the terminal, but not wider. */
@@ -124,7 +122,6 @@ static void top_measure(struct top *top)
 	if (top->ctl->output.columns > 0)
 		top->columns = MIN(top->columns, (size_t)top->ctl->output.columns);
 	top->frame.most = top->lines - MIN(top->lines, (size_t)TOP_HEAD_LINES + TOP_FOOT_LINES);
-	top->stale = true;
 }
 
 static void read_signals(struct top *top)
@@ -140,7 +137,6 @@ static void read_signals(struct top *top)
 			top->over = true;
 		if (top->over && number != SIGINT)
 			top->signal = number;
-		top_measure(top);
 	}
 }
 
@@ -148,7 +144,6 @@ static void note_trouble(struct top *top, int error)
 {
 	struct text trouble = text_make(top->frame.trouble, sizeof(top->frame.trouble));
 
-	top->stale = true;
 	if (error == 0)
 		return;
 	top->frame.look.tenants.seconds = 0;
@@ -164,7 +159,7 @@ static void note_trouble(struct top *top, int error)
 static int top_wait(struct top *top, uint64_t until)
 {
 	struct pollfd wanted[] = {
-		{ .fd = top->screen.in, .events = POLLIN },
+		{ .fd = STDIN_FILENO, .events = POLLIN },
 		{ .fd = top->screen.signals, .events = POLLIN },
 	};
 	uint64_t now = ctl_now_ns();
@@ -178,7 +173,7 @@ static int top_wait(struct top *top, uint64_t until)
 		/* While top was stopped the shell may have read the keys: poll() again. */
 		read_signals(top);
 	} else if (wanted[0].revents) {
-		n = read(top->screen.in, bytes, sizeof(bytes));
+		n = read(STDIN_FILENO, bytes, sizeof(bytes));
 		top->over = n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN); /* the terminal is gone */
 	}
 	while (n > 0 && at < bytes + n && !top->over)
@@ -195,16 +190,15 @@ static int run_on_screen(struct top *top)
 
 	if (r < 0)
 		return control_explain(top->ctl->control_socket, r);
-	r = top_screen_open(&top->screen, STDIN_FILENO, fileno(top->ctl->output.file));
+	r = top_screen_open(&top->screen, fileno(top->ctl->output.file));
 	if (r == 0) {
 		top_screen_enter(&top->screen);
-		top_measure(top);
 		while (r == 0 && !top->over) {
 			size_t n = top->frame.look.tenants.n;
 
+			top_measure(top);
 			top->frame.first = MIN(top->frame.first, n - MIN(n, top->frame.most));
-			r = top->stale ? top_draw(top) : 0;
-			top->stale = false;
+			r = top_draw(top);
 			if (r == 0)
 				r = top_wait(top, due);
 			if (r < 0 || top->over || ctl_now_ns() < due)
