@@ -53,7 +53,7 @@ enum column_kind {
 	COLUMN_NUMBER, /* right-aligned */
 	/* Shortened on a narrow terminal: */
 	COLUMN_PATH, /* in the middle: "/system.slice/dock...f3.scope" */
-	COLUMN_LIST, /* of items between ", ": to as many whole items as fit; the first item, if it is alone, in its middle */
+	COLUMN_LIST, /* of items between ", ": behind the first item, which is shortened in its middle */
 	COLUMN_LONG, /* at the end: "some tex..." */
 };
 

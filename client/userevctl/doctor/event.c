@@ -46,12 +46,12 @@ static const char *registration_advice(int error)
 		  "The page or the machine is full: 'userevctl tenants' shows an admin which tenants hold events." },
 		{ -EEXIST,
 		  "A program holds an event of the same name with other fields. Other events are not affected." },
-	};
+		{ 0, "Ask the admin to look at 'journalctl -u userevd'." },
+	}, *row = table;
 
-	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-		if (table[i].error == error)
-			return table[i].advice;
-	return "Ask the admin to look at 'journalctl -u userevd'.";
+	while (row->error != 0 && row->error != error)
+		row++;
+	return row->advice;
 }
 
 void doctor_check_registration(struct doctor *doctor)

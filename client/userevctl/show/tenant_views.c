@@ -47,7 +47,7 @@ struct tenant_view *tenant_views_add(struct tenant_views *views, struct cursor r
 	return &views->view[views->n++];
 }
 
-static bool number_of_row(struct cursor row, const char *key, uint64_t *ret)
+bool tenant_number(struct cursor row, const char *key, uint64_t *ret)
 {
 	struct cursor refusals = row_rows(row, "refusals"), refusal;
 	struct row_field field = { .type = ROW_U64 };
@@ -62,17 +62,12 @@ static bool number_of_row(struct cursor row, const char *key, uint64_t *ret)
 	return is_sum || row_find(row, key, &field);
 }
 
-bool tenant_number(const struct tenant_view *view, const char *key, uint64_t *ret)
-{
-	return number_of_row(view->row, key, ret);
-}
-
 int64_t tenant_change(const struct tenant_view *view, const char *key)
 {
 	uint64_t now, before;
 
-	number_of_row(view->row, key, &now);
-	number_of_row(view->before, key, &before);
+	tenant_number(view->row, key, &now);
+	tenant_number(view->before, key, &before);
 	/* A counter that is smaller than before was restarted with the daemon. */
 	return (int64_t)(now < before && !streq(key, "events") ? now : now - before);
 }
@@ -93,8 +88,8 @@ static int compare_views(const void *left, const void *right, void *order)
 	uint64_t of_a, of_b;
 	int result;
 
-	tenant_number(a, order, &of_a);
-	tenant_number(b, order, &of_b);
+	tenant_number(a->row, order, &of_a);
+	tenant_number(b->row, order, &of_b);
 	result = streq(order, "name") ? strcmp(a->name.text, b->name.text) : (of_b > of_a) - (of_b < of_a);
 	return result != 0 ? result : compare_identities(a, b);
 }
@@ -117,37 +112,4 @@ void tenant_views_compare(struct tenant_views *now, struct tenant_views *before,
 		if (same)
 			now->view[i].before = row_copy(same->row);
 	}
-}
-
-void tenant_put(struct table *table, const struct tenant_column *column, const struct tenant_views *views _unused_,
-		const struct tenant_view *view)
-{
-	uint64_t number;
-
-	if (streq(column->key, "name"))
-		table_put(table, STYLE_NAME, view->name.text);
-	else if (streq(column->key, "tenant"))
-		table_put(table, column->style, view->path);
-	else if (tenant_number(view, column->key, &number))
-		table_put_number(table, number > 0 ? column->style : STYLE_PLAIN, number);
-	else
-		table_put(table, STYLE_DIM, "-");
-}
-
-void tenant_views_print(const struct tenant_views *views, const struct output *output,
-			const struct tenant_column *columns, size_t n_columns, size_t first, size_t most,
-			const char *order)
-{
-	struct column plain[TENANT_COLUMNS_MAX] = { 0 };
-	_cleanup_(table_deinit) struct table table = table_make(plain, n_columns);
-
-	for (size_t i = 0; i < n_columns; i++) {
-		plain[i] = columns[i].column;
-		if (order && streq(columns[i].key, order))
-			table.sorted_by = MIN(table.sorted_by, i);
-	}
-	for (size_t i = first; i < views->n && i - first < most; i++)
-		for (size_t j = 0; j < n_columns; j++)
-			columns[j].put(&table, &columns[j], views, &views->view[i]);
-	table_print(&table, output);
 }

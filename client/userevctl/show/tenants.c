@@ -2,42 +2,7 @@
 
 /* tenants: a row for each tenant. */
 
-#include <inttypes.h>
-
 #include "client/userevctl/show/tenants.h"
-
-/* "quota-exceeded 5, not-permitted 1" */
-static void put_tenant_refusals(struct table *table, const struct tenant_column *column,
-				const struct tenant_views *views _unused_, const struct tenant_view *view)
-{
-	struct cursor refusals = row_rows(view->row, "refusals"), refusal;
-	char buffer[1024];
-	struct text text = text_make(buffer, sizeof(buffer));
-
-	while (row_next_item(&refusals, &refusal) > 0)
-		text_printf(&text, "%s%s %" PRIu64, text.length > 0 ? ", " : "", row_string(refusal, "reason").text,
-			    row_get_u64(refusal, "count"));
-	table_put(table, column->style, buffer);
-}
-
-#define NUMBER(title, key, style)                                                                                      \
-	{                                                                                                              \
-		{ title, COLUMN_NUMBER, 0 }, tenant_put, key, style, NULL                                              \
-	}
-
-static const struct tenant_column columns[] = {
-	{ { "NAME", COLUMN_PATH, 0 }, tenant_put, "name", STYLE_PLAIN, NULL },
-	{ { "TENANT", COLUMN_PATH, 0 }, tenant_put, "tenant", STYLE_PLAIN, NULL },
-	NUMBER("EVENTS", "events", STYLE_PLAIN),
-	NUMBER("MAX", "events_max", STYLE_PLAIN),
-	NUMBER("RESERVE", "reserved", STYLE_PLAIN),
-	NUMBER("LINGER", "lingering", STYLE_PLAIN),
-	NUMBER("CONN", "connections", STYLE_PLAIN),
-	NUMBER("CONN MAX", "connections_max", STYLE_PLAIN),
-	NUMBER("LOST", "lost", STYLE_BAD),
-	NUMBER("THROT", "throttled", STYLE_WARNING),
-	{ { "REFUSED", COLUMN_LONG, 0 }, put_tenant_refusals, "", STYLE_WARNING, NULL },
-};
 
 struct tenants_values {
 	const char *sort;
@@ -73,7 +38,7 @@ static int tenants_run(struct ctl *ctl)
 		tenant_views_json(&views, &(struct json){ .file = ctl->output.file });
 		putc('\n', ctl->output.file);
 	} else if (views.n > 0) {
-		tenant_views_print(&views, &ctl->output, columns, ARRAY_SIZE(columns), 0, SIZE_MAX, NULL);
+		tenant_views_print(&views, &ctl->output, 0, SIZE_MAX, NULL);
 	}
 	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && views.n == 0 && ctl->argc > 0) {

@@ -37,26 +37,24 @@ void tenant_views_sort(struct tenant_views *, const char *order);
 /* Takes the rows of the look `before`. Afterwards both are in the order of their paths. */
 void tenant_views_compare(struct tenant_views *now, struct tenant_views *before, double seconds);
 /* "refusals" and "lost" are sums. False: the row has no such number: a limit that is infinite. */
-bool tenant_number(const struct tenant_view *, const char *key, uint64_t *ret);
+bool tenant_number(struct cursor row, const char *key, uint64_t *ret);
 /* Since the look before. */
 int64_t tenant_change(const struct tenant_view *, const char *key);
 /* An array of rows with the names. */
 void tenant_views_json(const struct tenant_views *, struct json *);
 
-/* A column of a table of tenants. */
-enum { TENANT_COLUMNS_MAX = 16 };
-struct tenant_column;
-typedef void tenant_put_fn(struct table *, const struct tenant_column *, const struct tenant_views *,
-			   const struct tenant_view *);
-struct tenant_column {
-	struct column column;
-	tenant_put_fn *put;
-	const char *key;  /* of the number; "name", or "tenant": the path */
-	enum style style; /* of a number that is not 0 */
-	const char *help;
+/* tenant_columns.c */
+/* As `tenants` does with an `order` of NULL; otherwise as `top` does, which marks and always shows the column of the order. */
+void tenant_views_print(const struct tenant_views *, const struct output *, size_t first, size_t most,
+			const char *order);
+/* The meaning of the columns of `top`. */
+void tenant_columns_explain(const struct output *);
+enum { BAR_LEAST = 10 /* of a tenant's bar */, BAR_MOST = 60 };
+/* "[||||::    ]": used, and reserved but not used; or "[||||    ::]" with the reserved part at the end. */
+enum style bar_make(char ret[static BAR_MOST + 3], size_t inside, uint64_t used, uint64_t most, uint64_t reserved,
+		    bool at_end);
+/* Per second; "-": there was no look before. */
+struct rate {
+	char text[32];
 };
-/* The name or the path, or a number. */
-tenant_put_fn tenant_put;
-/* Prints the tenants from `first`, at most so many. The column of `order`, unless NULL, is marked and always shown. */
-void tenant_views_print(const struct tenant_views *, const struct output *, const struct tenant_column *,
-			size_t n_columns, size_t first, size_t most, const char *order);
+struct rate rate_of(int64_t change, double seconds);

@@ -42,7 +42,7 @@ void top_screen_leave(struct top_screen *screen)
 	top_screen_write(screen, LEAVE, strlen(LEAVE));
 	/* In the background SIGTTOU would stop top here; blocked, it does not. */
 	before = signals_mask(SIG_BLOCK, SIGNALS(SIGTTOU));
-	tcsetattr(screen->in, TCSADRAIN, &screen->saved);
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &screen->saved);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	entered = NULL;
 }
@@ -53,15 +53,15 @@ static void leave_at_exit(void)
 	top_screen_leave(entered);
 }
 
-int top_screen_open(struct top_screen *screen, int in, int out)
+int top_screen_open(struct top_screen *screen, int out)
 {
-	pid_t front = tcgetpgrp(in);
+	pid_t front = tcgetpgrp(STDIN_FILENO);
 
-	*screen = (struct top_screen){ .in = in, .out = out };
+	*screen = (struct top_screen){ .out = out };
 	/* A shell that starts top in the background has the terminal in modes of its own, which must not be saved. */
 	if (front > 0 && front != getpgrp())
 		raise(SIGTTOU);
-	if (tcgetattr(in, &screen->saved) < 0)
+	if (tcgetattr(STDIN_FILENO, &screen->saved) < 0)
 		return -errno;
 	screen->signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH));
 	if (screen->signals < 0)
@@ -79,7 +79,7 @@ void top_screen_enter(struct top_screen *screen)
 	modes.c_cc[VMIN] = 1;
 	modes.c_cc[VTIME] = 0;
 	/* In the background this stops top, until it is in the foreground. */
-	tcsetattr(screen->in, TCSADRAIN, &modes);
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
 	top_screen_write(screen, ENTER, strlen(ENTER));
 	entered = screen;
 }

@@ -16,14 +16,12 @@ enum { BATCH_COLUMNS = 120 /* without a terminal */, LOOK_MS = 500 };
 struct top {
 	struct ctl *ctl;
 	struct top_screen screen;
-	struct control *control; /* NULL: not connected */
 	struct top_frame frame;
 	size_t columns, lines;
 	const char *sort;
 	uint64_t interval; /* s */
 	uint64_t batch;	   /* frames; 0: a terminal */
 	bool once;
-	bool stale;
 	bool over;
 	int signal; /* that ended it */
 };
@@ -32,21 +30,18 @@ struct top {
 static int top_look(struct top *top, int timeout)
 {
 	struct top_look next = { .time = ctl_now_ns() }, *look = &top->frame.look;
+	_cleanup_(control_freep) struct control *control = NULL;
+	const char *path = top->ctl->control_socket;
 	struct cursor row;
-	int r = top->control ? 0 : control_open(top->ctl->control_socket, &top->control);
+	int r = control_ask_status(path, timeout, &next.status);
 
-	if (r == 0) {
-		top->control->timeout = timeout;
-		r = control_ask(top->control, KIND_STATUS);
-	}
-	while (r >= 0 && (r = control_next_row(top->control, &row)) > 0)
-		next.status = next.status.at ? next.status : row_copy(row);
 	if (r == 0)
-		r = next.status.at ? control_ask(top->control, KIND_TENANTS) : -EBADMSG;
-	while (r >= 0 && (r = control_next_row(top->control, &row)) > 0)
+		r = control_request(path, KIND_TENANTS, 0, NULL, 0, &control);
+	if (r == 0)
+		control->timeout = timeout;
+	while (r >= 0 && (r = control_next_row(control, &row)) > 0)
 		tenant_views_add(&next.tenants, row);
 	if (r < 0) {
-		top->control = control_free(top->control);
 		top_look_deinit(&next);
 		return r;
 	}
@@ -114,7 +109,6 @@ static void obey_key(struct top *top, int key)
 		return;
 	/* Any other key goes back to the tenants, too. */
 	frame->help = (key == '?' || key == 'h') && !frame->help;
-	top->stale = true;
 }
 
 /* --width may make the frame narrower than the terminal, but not wider. */
@@ -128,7 +122,6 @@ static void top_measure(struct top *top)
 	if (top->ctl->output.columns > 0)
 		top->columns = MIN(top->columns, (size_t)top->ctl->output.columns);
 	top->frame.most = top->lines - MIN(top->lines, (size_t)TOP_HEAD_LINES + TOP_FOOT_LINES);
-	top->stale = true;
 }
 
 static void read_signals(struct top *top)
@@ -144,7 +137,6 @@ static void read_signals(struct top *top)
 			top->over = true;
 		if (top->over && number != SIGINT)
 			top->signal = number;
-		top_measure(top);
 	}
 }
 
@@ -152,7 +144,6 @@ static void note_trouble(struct top *top, int error)
 {
 	struct text trouble = text_make(top->frame.trouble, sizeof(top->frame.trouble));
 
-	top->stale = true;
 	if (error == 0)
 		return;
 	top->frame.look.tenants.seconds = 0;
@@ -168,7 +159,7 @@ static void note_trouble(struct top *top, int error)
 static int top_wait(struct top *top, uint64_t until)
 {
 	struct pollfd wanted[] = {
-		{ .fd = top->screen.in, .events = POLLIN },
+		{ .fd = STDIN_FILENO, .events = POLLIN },
 		{ .fd = top->screen.signals, .events = POLLIN },
 	};
 	uint64_t now = ctl_now_ns();
@@ -182,7 +173,7 @@ static int top_wait(struct top *top, uint64_t until)
 		/* While top was stopped the shell may have read the keys: poll() again. */
 		read_signals(top);
 	} else if (wanted[0].revents) {
-		n = read(top->screen.in, bytes, sizeof(bytes));
+		n = read(STDIN_FILENO, bytes, sizeof(bytes));
 		top->over = n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN); /* the terminal is gone */
 	}
 	while (n > 0 && at < bytes + n && !top->over)
@@ -199,16 +190,15 @@ static int run_on_screen(struct top *top)
 
 	if (r < 0)
 		return control_explain(top->ctl->control_socket, r);
-	r = top_screen_open(&top->screen, STDIN_FILENO, fileno(top->ctl->output.file));
+	r = top_screen_open(&top->screen, fileno(top->ctl->output.file));
 	if (r == 0) {
 		top_screen_enter(&top->screen);
-		top_measure(top);
 		while (r == 0 && !top->over) {
 			size_t n = top->frame.look.tenants.n;
 
+			top_measure(top);
 			top->frame.first = MIN(top->frame.first, n - MIN(n, top->frame.most));
-			r = top->stale ? top_draw(top) : 0;
-			top->stale = false;
+			r = top_draw(top);
 			if (r == 0)
 				r = top_wait(top, due);
 			if (r < 0 || top->over || ctl_now_ns() < due)
@@ -276,7 +266,6 @@ static int top_run(struct ctl *ctl)
 					    ctl->output.json || !term || !term[0] || streq(term, "dumb"))))
 		top.batch = 1;
 	r = top.batch > 0 ? run_batch(&top) : run_on_screen(&top);
-	control_free(top.control);
 	top_look_deinit(&top.frame.look);
 	return r;
 }

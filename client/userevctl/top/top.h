@@ -52,12 +52,12 @@ enum {
 int top_key_take(const char **bytes, const char *end);
 
 struct top_screen {
-	int in, out;
+	int out;     /* the input is stdin */
 	int signals; /* a signalfd: signals that end, stop or resize */
 	struct termios saved;
 };
 /* 0 or a negative errno. */
-int top_screen_open(struct top_screen *, int in, int out);
+int top_screen_open(struct top_screen *, int out);
 /* Restores the terminal. */
 void top_screen_leave(struct top_screen *);
 /* Takes the terminal (again). */
