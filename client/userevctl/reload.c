@@ -35,10 +35,8 @@ static bool take_row(struct cursor row, const struct output *output, struct json
 	} else if (*ret_loaded) {
 		fprintf(output->file, "loaded: %s from %s\n", plural(sections, "section", "sections").text,
 			plural(files, "file", "files").text);
-	} else if (*why.text) {
-		ctl_error("the files could not be read (%s); the policy stays as it was.", why.text);
 	} else {
-		ctl_error("not loaded; the policy stays as it was.");
+		ctl_error("not loaded%s%s; the policy stays as it was.", *why.text ? ": " : "", why.text);
 	}
 	return true;
 }
