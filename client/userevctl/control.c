@@ -67,27 +67,23 @@ int control_ask(struct control *control, uint16_t kind)
 	return control_send(control, &packet);
 }
 
-int control_ask_strings(struct control *control, uint16_t kind, uint16_t flags, const char *const *strings, size_t n)
-{
-	struct packet packet = control_begin(control, kind);
-	size_t mark = encode_list(&packet, flags);
-
-	if (n > WIRE_BATCH_MAX)
-		return -E2BIG;
-	for (size_t i = 0; i < n; i++)
-		encode_string(&packet, 0, strings[i], strlen(strings[i]));
-	encode_count(&packet, mark, (uint16_t)n);
-	return control_send(control, &packet);
-}
-
 int control_request(const char *path, uint16_t kind, uint16_t flags, const char *const *strings, size_t n,
 		    struct control **ret)
 {
 	int r = control_open(path, ret);
+	struct packet packet;
+	size_t mark;
 
-	if (r == 0)
-		r = strings ? control_ask_strings(*ret, kind, flags, strings, n) : control_ask(*ret, kind);
-	return r;
+	if (r < 0 || !strings)
+		return r < 0 ? r : control_ask(*ret, kind);
+	if (n > WIRE_BATCH_MAX)
+		return -E2BIG;
+	packet = control_begin(*ret, kind);
+	mark = encode_list(&packet, flags);
+	for (size_t i = 0; i < n; i++)
+		encode_string(&packet, 0, strings[i], strlen(strings[i]));
+	encode_count(&packet, mark, (uint16_t)n);
+	return control_send(*ret, &packet);
 }
 
 struct control_refusal control_refusal;

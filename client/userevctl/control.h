@@ -34,8 +34,7 @@ static inline void control_freep(struct control **control)
 
 /* Sends one request: 0 or a negative errno. */
 int control_ask(struct control *, uint16_t kind);
-int control_ask_strings(struct control *, uint16_t kind, uint16_t flags, const char *const *strings, size_t n);
-/* On a new connection. `strings`: NULL for a request without any. */
+/* One with strings, on a new connection. `strings`: NULL for a request without any. */
 int control_request(const char *path, uint16_t kind, uint16_t flags, const char *const *strings, size_t n,
 		    struct control **ret);
 /* The same for a request of any form: control_begin(), encode_…() into the packet, control_send(). */

@@ -121,7 +121,6 @@ int control_ask_or_explain(struct ctl *, uint16_t kind, struct control **ret);
 
 /* names.c: names of events, and patterns. */
 bool name_matches(const char *pattern, const char *name);
-bool is_pattern(const char *);
 
 /* clients_socket.c: the socket that a client would use. */
 const char *clients_socket_path(const struct ctl *);

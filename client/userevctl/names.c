@@ -12,11 +12,6 @@ bool name_matches(const char *pattern, const char *name)
 	return fnmatch(pattern, name, 0) == 0;
 }
 
-bool is_pattern(const char *text)
-{
-	return strpbrk(text, "*?[");
-}
-
 /* `foreign`: the pattern matches a foreign event that the command leaves alone. */
 static void explain_missing(const struct tracing *tracing, const struct suggestions *suggestions, bool foreign)
 {
@@ -34,30 +29,25 @@ static void explain_missing(const struct tracing *tracing, const struct suggesti
 		ctl_note("  %s", suggestions->best[i].name);
 }
 
-/* Whether an event matches the pattern; explains it if none does. */
-static bool name_check(const struct tracing *tracing, const char *wanted)
+int names_check(struct tracing *tracing, bool may_wait)
 {
-	struct suggestions suggestions = { .wanted = wanted };
-	bool foreign = false;
+	int r = tracing_look(tracing), n = r == EXIT_DONE ? tracing->n_patterns : 0;
 
-	for (size_t i = 0; i < tracing->events.n; i++) {
-		const struct event *event = &tracing->events.events[i];
+	for (int i = 0; i < n; i++) {
+		struct suggestions suggestions = { .wanted = tracing->patterns[i] };
+		const struct event *event = tracing->events.events, *end = event + tracing->events.n;
+		bool foreign = false;
 
-		if (tracing_matches(tracing, wanted, event))
-			return true;
-		suggest(&suggestions, event->shown, strlen(event->shown));
-		foreign |= event->foreign && name_matches(wanted, event->shown);
+		if (may_wait && strpbrk(suggestions.wanted, "*?["))
+			continue;
+		for (; event < end && !tracing_matches(tracing, suggestions.wanted, event); event++) {
+			suggest(&suggestions, event->shown, strlen(event->shown));
+			foreign |= event->foreign && name_matches(suggestions.wanted, event->shown);
+		}
+		if (event < end)
+			continue;
+		explain_missing(tracing, &suggestions, foreign);
+		r = EXIT_REFUSED;
 	}
-	explain_missing(tracing, &suggestions, foreign);
-	return false;
-}
-
-int names_check(const struct tracing *tracing, bool may_wait)
-{
-	int r = EXIT_DONE;
-
-	for (int i = 0; i < tracing->n_patterns; i++)
-		if (!(may_wait && is_pattern(tracing->patterns[i])) && !name_check(tracing, tracing->patterns[i]))
-			r = EXIT_REFUSED;
 	return r;
 }

@@ -102,11 +102,8 @@ struct safe_string safe_string(const char *string)
 
 struct safe_string row_string(struct cursor row, const char *key)
 {
-	struct safe_string ret = { 0 };
-	struct text text = text_make(ret.text, sizeof(ret.text));
-	struct row_field field;
+	char string[sizeof(struct safe_string)];
 
-	if (row_find(row, key, &field) && field.type == ROW_STRING)
-		text_safe(&text, (const char *)field.value, field.length);
-	return ret;
+	row_get_string(row, key, string, sizeof(string));
+	return safe_string(string);
 }

@@ -150,8 +150,6 @@ int private_start(const struct ctl *ctl, struct private_daemon *daemon, bool qui
 			  strchr(program, '/') ? " at the path in USEREVD" : " beside userevctl or in PATH");
 	else if (r == -ESRCH)
 		ctl_error("%s ended at once. Is it userevd, of this version (%s)?", program, VERSION);
-	else if (r == -ETIMEDOUT)
-		ctl_error("%s did not become ready: %s.", program, strerror(-r));
 	else if (r < 0)
 		ctl_error("cannot start %s: %s.", program, strerror(-r));
 	if (r != 0)

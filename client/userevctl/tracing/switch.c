@@ -69,9 +69,7 @@ static int switch_events(struct ctl *ctl, bool on)
 		return r;
 	tracing->foreign = switching.foreign ? FOREIGN_BY_NAME : FOREIGN_NEVER;
 	/* Nothing is switched unless every name is known. */
-	r = tracing_look(tracing);
-	if (r == EXIT_DONE)
-		r = names_check(tracing, false);
+	r = names_check(tracing, false);
 	if (r == EXIT_DONE)
 		r = tracing_turn(tracing, on, &events);
 	if (r == EXIT_DONE && switching.wait)

@@ -37,14 +37,6 @@ static bool wait_for_records(const struct tail *tail)
 	return !(wanted[1].revents & (POLLERR | POLLNVAL)) && ctl_now_ns() < tail->deadline;
 }
 
-static int tail_check_names(const struct tail *tail)
-{
-	const struct ctl *ctl = tail->ctl;
-	int r = ctl->argc > 0 ? tracing_look(tail->tracing) : EXIT_DONE;
-
-	return r == EXIT_DONE ? names_check(tail->tracing, true) : r;
-}
-
 static int tail_run_with(struct tail *tail)
 {
 	int flags = (tail->past ? TAIL_PAST : 0) | (tail->no_follow ? TAIL_NO_FOLLOW : 0);
@@ -58,13 +50,13 @@ static int tail_run_with(struct tail *tail)
 	tracing->foreign = tail->foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
 	/* Records of the past may be of events that no program holds any more. */
 	if (!tail->past && !tail->wait)
-		r = tail_check_names(tail);
+		r = names_check(tracing, true);
 	if (r == EXIT_DONE)
 		r = tail_begin(tracing, (uint16_t)flags);
 	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail->view) && wait_for_records(tail))
 		r = tail_read(tracing, &tail->view);
 	if (r == EXIT_DONE && tail->no_follow && tail->view.records == 0)
-		r = tail_check_names(tail);
+		r = names_check(tracing, true);
 	return r;
 }
 

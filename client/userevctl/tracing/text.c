@@ -14,23 +14,6 @@
 
 const char *const user_names[USERS] = { "ftrace", "perf", "other" };
 
-/* "ftrace perf": unknown users count as "other". */
-static unsigned read_users(char *words)
-{
-	unsigned used_by = 0;
-	char *word;
-
-	while ((word = strsep(&words, " "))) {
-		unsigned user = 0;
-
-		while (user + 1 < USERS && !streq(word, user_names[user]))
-			user++;
-		if (*word)
-			used_by |= 1U << user;
-	}
-	return used_by;
-}
-
 char *text_next_status(char **text, unsigned *ret_used_by)
 {
 	static const char used[] = "# Used by ";
@@ -45,7 +28,16 @@ char *text_next_status(char **text, unsigned *ret_used_by)
 		name = colon ? colon + 1 : name;
 		if (!*name || strchr(name, ':') || (line && strncmp(line, used, strlen(used)) != 0))
 			continue;
-		*ret_used_by = line ? read_users(line + strlen(used)) : 0;
+		*ret_used_by = 0;
+		for (char *users = line ? line + strlen(used) : NULL, *word; (word = strsep(&users, " "));) {
+			unsigned user = 0;
+
+			/* Unknown users count as "other". */
+			while (user + 1 < USERS && !streq(word, user_names[user]))
+				user++;
+			if (*word)
+				*ret_used_by |= 1U << user;
+		}
 		return name;
 	}
 	return NULL;

@@ -90,10 +90,8 @@ int instance_make(struct tracefs_instance **ret)
 	static const struct {
 		const char *file, *value;
 	} settings[] = {
-		{ "buffer_percent", "0" },	   { "options/overwrite", "1" },
-		{ "options/record-cmd", "1" },	   { "options/stacktrace", "0" },
-		{ "options/userstacktrace", "0" }, { "options/pause-on-trace", "0" },
-		{ "options/event-fork", "0" },	   { "tracing_on", "1" },
+		{ "buffer_percent", "0" },     { "options/overwrite", "1" },	  { "options/record-cmd", "1" },
+		{ "options/stacktrace", "0" }, { "options/userstacktrace", "0" }, { "tracing_on", "1" },
 	};
 	struct tracefs_instance *instance;
 	char name[32];

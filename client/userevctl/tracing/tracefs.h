@@ -71,11 +71,14 @@ bool buffers_next(struct session *, uint64_t horizon, struct buffer_record *ret)
 
 /* writer.c: the process that wrote a record, by the pid in it. */
 struct writer {
+	uint64_t pid;
+	uint64_t looked; /* ns; 0: /proc was not read yet */
+	bool is_inside;	 /* in a tenant of the daemon's */
 	char comm[64];
 	char *tenant; /* NULL: not known */
 	uint64_t uid; /* or UID_UNKNOWN */
+	UT_hash_handle by_pid;
 };
-struct process;
 void writers_deinit(struct session *);
 /* Learns the holders in one answer of the daemon. */
 void writers_learn(struct session *, const struct catalogue *);
@@ -99,7 +102,7 @@ struct session {
 	struct cpu_buffer *cpus;
 	size_t n_cpus;
 	struct cpu_buffer *given; /* of the record that the last buffers_next() returned */
-	struct process *processes;
+	struct writer *writers;
 	struct session_event *events;
 	struct session_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
 	uint64_t looks;

@@ -76,7 +76,7 @@ int tail_read(struct tracing *, struct record_view *);
 void tail_note_none_is_on(void);
 
 /*
- * names.c: EXIT_DONE if each pattern matches an event of the last look; otherwise EXIT_REFUSED after naming events of similar
- * names. If `may_wait`, a pattern with *, ? or [ need not match.
+ * names.c: looks; EXIT_DONE if each pattern matches an event; otherwise EXIT_REFUSED after naming events of similar names. If
+ * `may_wait`, a pattern with *, ? or [ need not match.
  */
-int names_check(const struct tracing *, bool may_wait);
+int names_check(struct tracing *, bool may_wait);

@@ -15,59 +15,51 @@ enum {
 	PROCESSES_MAX = 65536,
 };
 
-struct process {
-	uint64_t pid;
-	uint64_t looked; /* ns; 0: /proc was not read yet */
-	bool is_inside;	 /* in a tenant of the daemon's */
-	struct writer writer;
-	UT_hash_handle by_pid;
-};
-
 void writers_deinit(struct session *session)
 {
-	struct process *process, *next;
+	struct writer *writer, *next;
 
-	HASH_ITER(by_pid, session->processes, process, next) {
-		HASH_DELETE(by_pid, session->processes, process);
-		free(process->writer.tenant);
-		free(process);
+	HASH_ITER(by_pid, session->writers, writer, next) {
+		HASH_DELETE(by_pid, session->writers, writer);
+		free(writer->tenant);
+		free(writer);
 	}
 }
 
-static struct process *writers_get(struct session *session, uint64_t pid)
+static struct writer *writers_get(struct session *session, uint64_t pid)
 {
-	struct process *process;
+	struct writer *writer;
 
-	HASH_FIND(by_pid, session->processes, &pid, sizeof(pid), process);
-	if (process)
-		return process;
-	process = must(calloc(1, sizeof(*process)));
-	process->pid = pid;
-	process->writer.uid = UID_UNKNOWN;
-	HASH_ADD(by_pid, session->processes, pid, sizeof(pid), process);
-	return must(table_added() ? process : NULL);
+	HASH_FIND(by_pid, session->writers, &pid, sizeof(pid), writer);
+	if (writer)
+		return writer;
+	writer = must(calloc(1, sizeof(*writer)));
+	writer->pid = pid;
+	writer->uid = UID_UNKNOWN;
+	HASH_ADD(by_pid, session->writers, pid, sizeof(pid), writer);
+	return must(table_added() ? writer : NULL);
 }
 
-static void set_tenant(struct process *process, const char *tenant, size_t length, bool is_inside)
+static void set_tenant(struct writer *writer, const char *tenant, size_t length, bool is_inside)
 {
 	char *copy = must(strndup(tenant, length));
 
-	free(process->writer.tenant);
-	process->writer.tenant = copy;
-	process->is_inside = is_inside;
+	free(writer->tenant);
+	writer->tenant = copy;
+	writer->is_inside = is_inside;
 }
 
 static void learn_holder(struct session *session, struct cursor row)
 {
-	struct process *process = writers_get(session, row_get_u64(row, "pid"));
+	struct writer *writer = writers_get(session, row_get_u64(row, "pid"));
 	struct row_field tenant;
 
 	if (!row_find(row, "tenant", &tenant))
 		return;
-	set_tenant(process, (const char *)tenant.value, tenant.length, true);
-	process->writer.uid = row_get_u64(row, "uid");
-	if (process->looked == 0)
-		row_get_string(row, "comm", process->writer.comm, sizeof(process->writer.comm));
+	set_tenant(writer, (const char *)tenant.value, tenant.length, true);
+	writer->uid = row_get_u64(row, "uid");
+	if (writer->looked == 0)
+		row_get_string(row, "comm", writer->comm, sizeof(writer->comm));
 }
 
 void writers_learn(struct session *session, const struct catalogue *catalogue)
@@ -85,8 +77,8 @@ static size_t find_tenant(const struct session *session, const char *cgroup)
 {
 	size_t best = 0;
 
-	for (const struct process *other = session->processes; other; other = other->by_pid.next) {
-		const char *tenant = other->is_inside ? other->writer.tenant : "";
+	for (const struct writer *other = session->writers; other; other = other->by_pid.next) {
+		const char *tenant = other->is_inside ? other->tenant : "";
 		size_t length = strlen(tenant);
 
 		if (length > best && strncmp(cgroup, tenant, length) == 0 &&
@@ -97,17 +89,17 @@ static size_t find_tenant(const struct session *session, const char *cgroup)
 }
 
 /* From /proc; false: the process has ended. */
-static bool read_process(struct session *session, struct process *process)
+static bool read_process(struct session *session, struct writer *writer)
 {
 	const struct cgroups cgroups = { 0 };
 	struct process_status status;
 	char cgroup[PATH_MAX];
 	size_t length;
 
-	if (!process_read((pid_t)process->pid, &status))
+	if (!process_read((pid_t)writer->pid, &status))
 		return false;
-	string_copy(process->writer.comm, sizeof(process->writer.comm), status.comm);
-	process->writer.uid = status.uid;
+	string_copy(writer->comm, sizeof(writer->comm), status.comm);
+	writer->uid = status.uid;
 	if (cgroup_of_process(&cgroups, status.process, cgroup, sizeof(cgroup)) < 0)
 		return true;
 	length = find_tenant(session, cgroup);
@@ -115,29 +107,29 @@ static bool read_process(struct session *session, struct process *process)
 		session_ask_daemon(session);
 		length = find_tenant(session, cgroup);
 	}
-	set_tenant(process, cgroup, length > 0 ? length : strlen(cgroup), length > 0);
+	set_tenant(writer, cgroup, length > 0 ? length : strlen(cgroup), length > 0);
 	return true;
 }
 
 const struct writer *writers_find(struct session *session, uint64_t pid)
 {
 	uint64_t now = ctl_now_ns();
-	struct process *process;
+	struct writer *writer;
 	bool is_new;
 
-	if (HASH_CNT(by_pid, session->processes) > PROCESSES_MAX)
+	if (HASH_CNT(by_pid, session->writers) > PROCESSES_MAX)
 		writers_deinit(session);
-	process = writers_get(session, pid);
-	is_new = process->looked == 0;
-	if (!is_new && now - process->looked < FRESH_MS * NS_PER_MS)
-		return &process->writer;
-	process->looked = now;
+	writer = writers_get(session, pid);
+	is_new = writer->looked == 0;
+	if (!is_new && now - writer->looked < FRESH_MS * NS_PER_MS)
+		return writer;
+	writer->looked = now;
 	/* A process that has ended is known from the daemon, or from the kernel. */
-	if (!read_process(session, process) && is_new && !process->is_inside) {
+	if (!read_process(session, writer) && is_new && !writer->is_inside) {
 		_cleanup_(freep) char *commands = tracefs_instance_file_read(NULL, "saved_cmdlines", NULL);
 
 		if (commands)
-			text_find_command(commands, pid, process->writer.comm);
+			text_find_command(commands, pid, writer->comm);
 	}
-	return &process->writer;
+	return writer;
 }
