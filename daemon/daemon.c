@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/admin/reload.h"
-#include "daemon/admin/tail.h"
 #include "daemon/backend.h"
 #include "daemon/connection/deadlines.h"
 #include "daemon/connection/deposit.h"

@@ -5,18 +5,14 @@
 #include "daemon/dispatch.h"
 
 #include "daemon/admin/control.h"
-#include "daemon/admin/explain.h"
-#include "daemon/admin/metrics.h"
-#include "daemon/admin/reload.h"
-#include "daemon/admin/tail.h"
 #include "daemon/requests/requests.h"
 
 enum { BEFORE_HELLO = 1, AFTER_HELLO = 2, ANY_TIME = BEFORE_HELLO | AFTER_HELLO };
 
 /*
  * The body of a request has `size` bytes, or where it has a list at least so many. No request takes fds: the transport refuses
- * them. A handler answers by itself. It returns 0, or a positive enum refusal where the packet breaks the protocol: then the
- * connection ends.
+ * them. A handler answers by itself. It returns 0; a positive enum refusal where the packet breaks the protocol; or a negative errno
+ * where there is no memory: then the connection ends.
  */
 struct request {
 	uint16_t kind;

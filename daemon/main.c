@@ -73,8 +73,11 @@ static int daemon_start(const struct options *options, int background, pid_t par
 
 	r = daemon_new(options, &daemon);
 	/* A restart by the supervisor would fail again until the files are changed. */
-	if (r == POLICY_E_WRONG)
+	if (r == POLICY_E_WRONG) {
+		log_error(
+			"the daemon does not start with an error in the policy; 'userevctl policy check' shows the same");
 		return EX_CONFIG;
+	}
 	/* Other errors have been logged already. */
 	if (r == -ENOMEM)
 		log_error("can't start: out of memory");

@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The listings of the control socket. */
+/* The requests of the control socket. */
 
 #include "daemon/connection/client.h"
 
+/* One row; or one for each event, or each tenant. */
 int handle_status(struct client *, const struct message *);
 int handle_events(struct client *, const struct message *);
 int handle_tenants(struct client *, const struct message *);
+/* Rows of text. */
+int handle_metrics(struct client *, const struct message *);
+/* The decision about a registration, and the numbers; then a row for each level and each reserve. */
+int handle_explain(struct client *, const struct message *);
+/* A row for each problem, and one with the outcome. */
+int handle_reload(struct client *, const struct message *);
+
+/* About the embedded backend, which is a tracer itself. */
+int handle_trace(struct client *, const struct message *);
+int handle_tail(struct client *, const struct message *);
+int handle_sync(struct client *, const struct message *);
+
+struct daemon;
+/* Sends new records of the ring to all TAIL listings. */
+void tails_continue(struct daemon *);

@@ -5,13 +5,9 @@
  * client in that cgroup would get.
  */
 
-#include "daemon/admin/explain.h"
-
+#include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
-#include "daemon/policy/policy.h"
 #include "daemon/quota/reserve.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/event.h"

@@ -5,10 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "daemon/connection/client.h"
-#include "daemon/connection/connections.h"
 #include "daemon/daemon.h"
-#include "kernel/kernel.h"
 
 enum { ROWS_PER_PACKET = 512 };
 
@@ -119,23 +116,9 @@ void *listing_new(struct client *client, uint32_t serial, const struct listing_k
 
 int listing_handle(struct client *client, const struct message *message, const struct listing_kind *kind)
 {
-	void *listing = listing_new(client, message->serial, kind);
-
-	if (listing)
-		listing_start(listing);
+	if (listing_new(client, message->serial, kind))
+		listing_continue(client);
 	return 0;
-}
-
-void listing_start(void *listing)
-{
-	listing_continue(((struct listing *)listing)->client);
-}
-
-void listing_sync(struct client *client, uint32_t serial)
-{
-	client->syncing = true;
-	client->sync_serial = serial;
-	listing_continue(client);
 }
 
 void listing_free(struct client *client)

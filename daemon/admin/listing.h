@@ -41,13 +41,9 @@ void control_refuse(struct client *, uint32_t serial, uint32_t refusal, const ch
 bool control_has_tracer(struct client *, uint32_t serial);
 /* A new listing, as zeros behind its beginning. NULL after a refusal: the connection has a listing already, or no memory. */
 void *listing_new(struct client *, uint32_t serial, const struct listing_kind *);
-/* The handler of a request without a body: listing_new() and listing_start(). */
+/* The handler of a request without a body: listing_new() and listing_continue(). */
 int listing_handle(struct client *, const struct message *, const struct listing_kind *);
-/* Sends the first packet. */
-void listing_start(void *listing);
-/* Sends the rows that there are by now. */
+/* Sends the rows that there are by now; of a new listing the first packet, though it may have none. Answers SYNC behind them. */
 void listing_continue(struct client *);
-/* Answers SYNC once all rows that there are by now have been sent. */
-void listing_sync(struct client *, uint32_t serial);
 /* Frees the client's listing, if it has one: at its end, or at the end of the connection. */
 void listing_free(struct client *);

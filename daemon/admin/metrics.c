@@ -16,9 +16,9 @@
 
 #include <inttypes.h>
 
+#include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/admin/numbers.h"
-#include "daemon/connection/client.h"
 #include "daemon/daemon.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/tenant.h"

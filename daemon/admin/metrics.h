@@ -22,6 +22,3 @@ struct metrics_walk {
 
 /* Writes the next lines, METRICS_PIECE_MAX bytes at most. False: there are no more. */
 bool metrics_next(struct metrics_walk *, struct daemon *, struct text *);
-
-/* METRICS → ROWS of text. */
-int handle_metrics(struct client *, const struct message *);

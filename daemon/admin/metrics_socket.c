@@ -10,8 +10,6 @@
 #include <sys/socket.h>
 
 #include "daemon/admin/metrics.h"
-#include "daemon/connection/connections.h"
-#include "daemon/connection/listener.h"
 #include "daemon/daemon.h"
 #include "daemon/limits.h"
 #include "daemon/policy/policy.h"
@@ -34,15 +32,10 @@ struct metrics_reader {
 	LIST_ENTRY(metrics_reader) entry;
 };
 
-static struct daemon *reader_daemon(const struct metrics_reader *reader)
-{
-	return container_of(reader->socket->listener.connections, struct daemon, connections);
-}
-
 static void reader_free(struct metrics_reader *reader)
 {
 	struct metrics_socket *socket = reader->socket;
-	struct daemon *daemon = reader_daemon(reader);
+	struct daemon *daemon = reader->socket->daemon;
 	struct transport_from from;
 
 	ev_io_stop(daemon->loop, &reader->w_io);
@@ -63,7 +56,7 @@ static void reader_free(struct metrics_reader *reader)
 /* False: at the end, or after an error. */
 static bool reader_send(struct metrics_reader *reader)
 {
-	struct daemon *daemon = reader_daemon(reader);
+	struct daemon *daemon = reader->socket->daemon;
 	struct text *text = &reader->text;
 	ssize_t n;
 
@@ -97,7 +90,7 @@ static void on_deadline(struct ev_loop *loop _unused_, ev_timer *w, int events _
 	struct metrics_reader *reader = container_of(w, struct metrics_reader, w_deadline);
 
 	log_notice("disconnected a reader of the metrics on %s, which has not read for %u seconds",
-		   reader->socket->path, reader_daemon(reader)->options.client_timeout);
+		   reader->socket->path, reader->socket->daemon->options.client_timeout);
 	reader_free(reader);
 }
 
@@ -105,7 +98,7 @@ static void on_deadline(struct ev_loop *loop _unused_, ev_timer *w, int events _
 static int metrics_socket_welcome(struct listener *listener, int fd)
 {
 	struct metrics_socket *socket = container_of(listener, struct metrics_socket, listener);
-	struct daemon *daemon = container_of(listener->connections, struct daemon, connections);
+	struct daemon *daemon = socket->daemon;
 	struct metrics_reader *reader = calloc(1, sizeof(*reader));
 
 	if (!reader)
@@ -134,6 +127,7 @@ void metrics_socket_init(struct metrics_socket *socket, struct daemon *daemon)
 	int r;
 
 	LIST_INIT(&socket->readers);
+	socket->daemon = daemon;
 	if (!path)
 		return;
 	socket->path = strdup(path);

@@ -10,6 +10,7 @@ struct metrics_reader;
 LIST_HEAD(metrics_reader_list, metrics_reader);
 
 struct metrics_socket {
+	struct daemon *daemon;
 	struct listener listener;
 	char *path; /* a copy: a reload replaces the policy */
 	struct metrics_reader_list readers;

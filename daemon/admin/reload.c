@@ -14,9 +14,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
-#include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "daemon/process/systemd.h"
 #include "daemon/process/unprivileged.h"
@@ -169,14 +169,6 @@ static int reload_use_last(struct daemon *daemon)
 	return 0;
 }
 
-static int log_wrong(int r)
-{
-	if (r == POLICY_E_WRONG)
-		log_error(
-			"the daemon does not start with an error in the policy; 'userevctl policy check' shows the same");
-	return r;
-}
-
 int reload_check_capacity(struct daemon *daemon)
 {
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
@@ -186,7 +178,7 @@ int reload_check_capacity(struct daemon *daemon)
 	/* Unless the last policy is already in force. */
 	if (r == POLICY_E_WRONG && !daemon->reload->note[0])
 		r = reload_use_last(daemon);
-	return log_wrong(r);
+	return r;
 }
 
 int reload_first(struct daemon *daemon)
@@ -201,7 +193,7 @@ int reload_first(struct daemon *daemon)
 	r = outcome->r;
 	outcome_unref(outcome);
 	if (r == POLICY_E_WRONG)
-		return log_wrong(reload_use_last(daemon));
+		return reload_use_last(daemon);
 	if (r < 0)
 		log_error("the policy can't be read: %s", strerror(-r));
 	return r;
@@ -387,7 +379,7 @@ int handle_reload(struct client *client, const struct message *message)
 	if (!listing)
 		return 0;
 	listing->number = reload->n_done + (reload->outcome ? 2 : 1);
-	listing_start(listing);
+	listing_continue(client);
 	reload_begin(daemon_of(client));
 	return 0;
 }

@@ -3,7 +3,7 @@
 
 /* Reads the policy files: at the start, on SIGHUP, and on RELOAD. reload.c explains. */
 
-#include "daemon/connection/client.h"
+#include "protocol/base/base.h"
 
 struct daemon;
 struct reload;
@@ -22,6 +22,3 @@ int reload_init(struct daemon *);
 void reload_deinit(struct daemon *);
 /* Reads the files again, in a thread. The outcome is logged. */
 void reload_begin(struct daemon *);
-
-/* RELOAD → ROWS: one for each problem, and one with the outcome. */
-int handle_reload(struct client *, const struct message *);

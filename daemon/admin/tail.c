@@ -2,12 +2,10 @@
 
 /* TRACE and TAIL, with the embedded backend: switch events, and read their records. */
 
-#include "daemon/admin/tail.h"
-
+#include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
 #include "kernel/embedded/tracer.h"
-#include "kernel/kernel.h"
 #include "protocol/row.h"
 
 struct patterns {
@@ -145,7 +143,7 @@ int handle_tail(struct client *client, const struct message *message)
 	tail->end = ring_next(tracer_ring(tracer));
 	tail->reader.position = patterns.flags & TAIL_PAST ? ring_oldest(tracer_ring(tracer)) : tail->end;
 	tail->follow = !(patterns.flags & TAIL_NO_FOLLOW);
-	listing_start(tail);
+	listing_continue(client);
 	return 0;
 }
 
@@ -155,7 +153,9 @@ int handle_sync(struct client *client, const struct message *message)
 
 	if (daemon->registry.kernel->tracer)
 		tracer_drain(daemon->registry.kernel->tracer);
-	listing_sync(client, message->serial);
+	client->syncing = true;
+	client->sync_serial = message->serial;
+	listing_continue(client);
 	return 0;
 }
 

@@ -61,16 +61,13 @@ static int verdict_deny(const struct policy_rules *rules, const char *name, stru
 {
 	for (size_t i = 0; i < rules->n_denials; i++) {
 		const struct policy_glob *glob = verdict_find_glob(rules->denials[i], name, true);
-		char buffer[TEXT_EXCERPT_MAX * 4 + 32];
-		struct text before = text_make(buffer, sizeof(buffer));
 
 		if (!glob)
 			continue;
 		*ret = (struct policy_verdict){ POLICY_DENY_EVENTS, rules->denials[i], glob };
-		text_printf(&before, "DenyEvents=");
-		text_excerpt(&before, glob->text, strlen(glob->text));
-		text_printf(&before, " denies");
-		return verdict_refuse(why, buffer, name, "", &glob->origin);
+		text_printf(why, "DenyEvents=");
+		text_excerpt(why, glob->text, strlen(glob->text));
+		return verdict_refuse(why, " denies", name, "", &glob->origin);
 	}
 	return 0;
 }
@@ -98,26 +95,18 @@ static int verdict_keep(const struct policy_rules *rules, const char *name, stru
 static int verdict_allow_flags(const struct policy_rules *rules, unsigned flags, struct policy_verdict *ret,
 			       struct text *why)
 {
-	static const struct {
-		unsigned flag;
-		enum policy_key key;
-	} allowing[] = {
-		{ REGISTER_PERSIST, POLICY_ALLOW_PERSIST },
-		{ REGISTER_MULTI_FORMAT, POLICY_ALLOW_MULTI_FORMAT },
-	};
+	enum policy_key key = flags & REGISTER_PERSIST && !rules->value[POLICY_ALLOW_PERSIST]->number
+				      ? POLICY_ALLOW_PERSIST
+				      : POLICY_ALLOW_MULTI_FORMAT;
+	const struct policy_value *value = rules->value[key];
 
-	for (size_t i = 0; i < ARRAY_SIZE(allowing); i++) {
-		const struct policy_value *value = rules->value[allowing[i].key];
-
-		if (!(flags & allowing[i].flag) || value->number)
-			continue;
-		*ret = (struct policy_verdict){ allowing[i].key, value, NULL };
-		text_printf(why, "%s=no; register it without that flag (", policy_keys[allowing[i].key].name);
-		policy_origin_text(&value->origin, why);
-		text_printf(why, ")");
-		return REFUSAL_NOT_PERMITTED;
-	}
-	return 0;
+	if (value->number || (key == POLICY_ALLOW_MULTI_FORMAT && !(flags & REGISTER_MULTI_FORMAT)))
+		return 0;
+	*ret = (struct policy_verdict){ key, value, NULL };
+	text_printf(why, "%s=no; register it without that flag (", policy_keys[key].name);
+	policy_origin_text(&value->origin, why);
+	text_printf(why, ")");
+	return REFUSAL_NOT_PERMITTED;
 }
 
 int policy_may_register(const struct policy_rules *rules, const char *asked, size_t length, unsigned flags,

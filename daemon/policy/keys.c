@@ -201,24 +201,18 @@ static bool parse_list(struct policy *policy, const struct policy_key_row *key, 
 	return true;
 }
 
-static const struct key_type type_yes_no = {
-	.parse = type_parse_word,
-	.n_words = 2,
-	.words = { "no", "yes", "false", "true", "off", "on", "0", "1" },
-	.right = "give yes or no",
-};
-static const struct key_type type_stream = {
-	.parse = type_parse_word,
-	.n_words = 3,
-	.words = { "auto", "shared", "client" },
-	.right = "give auto, shared or client",
-};
-static const struct key_type type_guard = {
-	.parse = type_parse_word,
-	.n_words = 3,
-	.words = { "require", "prefer", "off" },
-	.right = "give require, prefer or off",
-};
+static const struct key_type type_yes_no = { .parse = type_parse_word,
+					     .n_words = 2,
+					     .words = { "no", "yes", "false", "true", "off", "on", "0", "1" },
+					     .right = "give yes or no" };
+static const struct key_type type_stream = { .parse = type_parse_word,
+					     .n_words = 3,
+					     .words = { "auto", "shared", "client" },
+					     .right = "give auto, shared or client" };
+static const struct key_type type_guard = { .parse = type_parse_word,
+					    .n_words = 3,
+					    .words = { "require", "prefer", "off" },
+					    .right = "give require, prefer or off" };
 static const struct key_type type_number = { .parse = type_parse_number, .is_number = true };
 static const struct key_type type_limit = { .parse = type_parse_number, .is_number = true, .has_infinity = true };
 static const struct key_type type_rate = {

@@ -82,15 +82,12 @@ static int compare_names(const void *a, const void *b)
 /* NULL: assignments in it are skipped. A section that is none gets a warning. */
 static struct section *begin_section(struct policy *policy, char *name, struct place place, struct problems *problems)
 {
-	struct suggestions suggestions = { .wanted = name };
-
 	if (name[0] == '/' || policy_section_kind(name) != POLICY_SECTION_CGROUPS)
 		return policy_section(policy, name, place, problems);
-	suggest(&suggestions, "Daemon", strlen("Daemon"));
 	if (strncmp(name, "X-", 2) != 0)
 		problems_add(problems, PROBLEM_UNKNOWN, place, "[%s]: there is no such section; %s",
 			     excerpt_of(name).text,
-			     suggestions_nearest(&suggestions)
+			     edit_distance(name, "Daemon") <= 2
 				     ? "did you mean [Daemon]?"
 				     : "a pattern of cgroups begins with '/', such as [/system.slice/*], and an "
 				       "event is [Event NAME]");

@@ -127,14 +127,9 @@ bool pattern_is_nested(const struct pattern *pattern)
 
 int pattern_compare(const struct pattern *a, const struct pattern *b)
 {
-	const size_t order[][2] = {
-		{ a->literal_components, b->literal_components },
-		{ a->literal_bytes, b->literal_bytes },
-		{ b->any_depth, a->any_depth },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
-		if (order[i][0] != order[i][1])
-			return order[i][0] > order[i][1] ? 1 : -1;
-	return 0;
+	if (a->literal_components != b->literal_components)
+		return a->literal_components > b->literal_components ? 1 : -1;
+	if (a->literal_bytes != b->literal_bytes)
+		return a->literal_bytes > b->literal_bytes ? 1 : -1;
+	return b->any_depth - a->any_depth;
 }

@@ -95,20 +95,16 @@ static size_t sections_find(const struct sections *sections, const char *name, s
 {
 	size_t first = 0, end = sections->n;
 
-	*ret = NULL;
-	while (first < end && !*ret) {
+	while (first < end) {
 		size_t middle = first + (end - first) / 2;
-		struct section *section = sections->at[middle];
-		int order = strcmp(section->name, name);
 
-		if (order == 0)
-			*ret = section;
-		if (order < 0)
+		if (strcmp(sections->at[middle]->name, name) < 0)
 			first = middle + 1;
 		else
 			end = middle;
 	}
-	return *ret ? end : first;
+	*ret = first < sections->n && streq(sections->at[first]->name, name) ? sections->at[first] : NULL;
+	return first;
 }
 
 /* A section of cgroups, or of an event. NULL, or what is wrong with its name. */
@@ -219,8 +215,8 @@ const struct policy_value *policy_daemon(const struct policy *policy, enum polic
 	return policy_section_value(&policy->daemon, key);
 }
 
-/* Of those of the sections that match exactly this path. Where each process is a tenant, its name is no path. */
-static void sections_look_up(const struct sections *sections, const char *path, struct policy_rules *ret)
+/* Where each process is a tenant, its name is no path. */
+void policy_lookup(const struct sections *sections, const char *path, struct policy_rules *ret)
 {
 	const struct section *best[POLICY_CGROUP_KEYS] = { 0 };
 	size_t depth = path_depth(path);
@@ -242,11 +238,6 @@ static void sections_look_up(const struct sections *sections, const char *path, 
 			ret->value[key] = value;
 		}
 	}
-}
-
-void policy_lookup(const struct policy *policy, const char *path, struct policy_rules *ret)
-{
-	sections_look_up(&policy->sections, path, ret);
 }
 
 bool policy_next_level(struct policy_levels *levels)
@@ -277,7 +268,7 @@ void policy_resolve(const struct policy *policy, const char *path, struct policy
 	while (policy_next_level(&levels)) {
 		struct policy_rules here;
 
-		policy_lookup(policy, levels.path, &here);
+		policy_lookup(&policy->sections, levels.path, &here);
 		for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
 			if (here.value[key] || policy_keys[key].reach == POLICY_OF_CGROUP)
 				ret->value[key] = here.value[key];
@@ -303,16 +294,16 @@ const struct policy_value *policy_tenant_limit(const struct policy_rules *rules,
 
 enum policy_tenant policy_rules_tenant(const struct policy_rules *rules)
 {
-	if (!rules->value[POLICY_TENANT])
-		return POLICY_TENANT_UNSET;
-	return (enum policy_tenant)rules->value[POLICY_TENANT]->number;
+	const struct policy_value *value = rules->value[POLICY_TENANT];
+
+	return value ? (enum policy_tenant)value->number : POLICY_TENANT_UNSET;
 }
 
 enum policy_tenant policy_tenant(const struct policy *policy, const char *path)
 {
 	struct policy_rules rules;
 
-	sections_look_up(&policy->borders, path, &rules);
+	policy_lookup(&policy->borders, path, &rules);
 	return policy_rules_tenant(&rules);
 }
 
@@ -358,16 +349,12 @@ static void warn_of_maximum(const struct section *section, struct problems *prob
 	const struct policy_value *maximum = &section->values[POLICY_MAX_EVENTS];
 	uint32_t reserve = section->values[POLICY_RESERVE_EVENTS].number;
 	struct place place = { maximum->origin.file, maximum->origin.line, "MaxEvents" };
-	char effect[64] = ", and nobody can use the rest of it";
 
-	if (!section_has(section, POLICY_MAX_EVENTS) || maximum->is_default || maximum->number >= reserve)
-		return;
-	if (section->pattern.literal_components < section->pattern.n && maximum->number > 0)
-		snprintf(effect, sizeof(effect), ": it takes %" PRIu32 " cgroups to use it",
-			 (reserve - 1) / maximum->number + 1);
-	problems_add(problems, PROBLEM_WARNING, place,
-		     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32 " of the same section is more%s", maximum->number,
-		     reserve, effect);
+	if (section_has(section, POLICY_MAX_EVENTS) && !maximum->is_default && maximum->number < reserve)
+		problems_add(problems, PROBLEM_WARNING, place,
+			     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
+			     " of the same section is more, and no cgroup can use all of it",
+			     maximum->number, reserve);
 }
 
 /* Each glob of the section against the globs of the sections before it. */
@@ -419,30 +406,26 @@ void policy_check_sections(const struct policy *policy, struct problems *problem
 
 int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct problems *problems)
 {
-	const struct policy_value *last = NULL;
-	uint64_t sum = policy->events.n;
+	const struct sections *events = &policy->events;
+	const struct policy_origin *last = events->n > 0 ? &events->at[events->n - 1]->origin : NULL;
+	uint64_t sum = events->n;
+	unsigned order = 0;
 
-	if (sum > capacity) {
-		const struct section *event = policy->events.at[policy->events.n - 1];
-
-		problems_add(problems, PROBLEM_ERROR, (struct place){ event->origin.file, event->origin.line, NULL },
-			     "[%s]: %zu events are declared, and there is room for %" PRIu32, event->name,
-			     policy->events.n, capacity);
-		return POLICY_E_WRONG;
-	}
 	for (size_t i = 0; i < policy->sections.n; i++) {
 		const struct policy_value *reserve = &policy->sections.at[i]->values[POLICY_RESERVE_EVENTS];
 
 		sum += reserve->number;
-		if (reserve->number > 0 && (!last || reserve->order > last->order))
-			last = reserve;
+		if (reserve->number == 0 || reserve->order < order)
+			continue;
+		last = &reserve->origin;
+		order = reserve->order;
 	}
 	if (sum <= capacity || !last)
 		return 0;
-	problems_add(problems, PROBLEM_ERROR, (struct place){ last->origin.file, last->origin.line, "ReserveEvents" },
-		     "ReserveEvents=%" PRIu32 ": the reserves of all sections%s add up to %" PRIu64
-		     " events, and there is room for %" PRIu32 "; take away %" PRIu64,
-		     last->number, policy->events.n > 0 ? ", and the declared events," : "", sum, capacity,
-		     sum - capacity);
+	problems_add(problems, PROBLEM_ERROR,
+		     (struct place){ last->file, last->line, order > 0 ? "ReserveEvents" : NULL },
+		     "[%s]: the reserves of all sections%s add up to %" PRIu64 " events, and there is room for %" PRIu32
+		     "; take away %" PRIu64,
+		     last->section, events->n > 0 ? " and the declared events" : "", sum, capacity, sum - capacity);
 	return POLICY_E_WRONG;
 }

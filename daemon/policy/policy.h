@@ -86,7 +86,7 @@ struct policy_rules {
 };
 
 /* The values of the sections that match exactly this path; NULL where no section has the key. */
-void policy_lookup(const struct policy *, const char *path, struct policy_rules *ret);
+void policy_lookup(const struct sections *, const char *path, struct policy_rules *ret);
 
 /*
  * The rules of a tenant, or of anything else at this path: its own limits, and the values that it inherits. No value is NULL: a

@@ -207,7 +207,7 @@ static void find_reserves(struct tenant *tenant)
 		struct policy_rules here;
 		size_t i = 0;
 
-		policy_lookup(tenant->registry->policy, level->path, &here);
+		policy_lookup(&tenant->registry->policy->sections, level->path, &here);
 		if (here.value[POLICY_RESERVE_EVENTS])
 			section = section_find(tenant->registry, here.value[POLICY_RESERVE_EVENTS]->origin.section);
 		while (section && i < rules->n_reserves && rules->reserve[i] != section->reserve)
@@ -227,7 +227,7 @@ void rules_update(struct tenant *tenant)
 	     level = level->parent) {
 		struct policy_rules here;
 
-		policy_lookup(registry->policy, level->path, &here);
+		policy_lookup(&registry->policy->sections, level->path, &here);
 		set_limits(registry, level, &here);
 		level->border = policy_rules_tenant(&here);
 		level->generation = registry->generation;

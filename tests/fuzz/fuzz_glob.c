@@ -14,11 +14,10 @@ static const char *component_end(const char *at)
 
 static bool pattern_matches_one(const char *component, const char *name)
 {
-	_cleanup_(pattern_deinit) struct pattern pattern = { 0 };
-	char sentence[256];
-	struct text why = text_make(sentence, sizeof(sentence));
+	struct pattern pattern;
+	char room[2 * SHORT + 2];
 
-	require(pattern_parse(component, &pattern, &why) == 0);
+	require(!pattern_parse(component, room, &pattern));
 	return pattern_matches(&pattern, name, 1);
 }
 

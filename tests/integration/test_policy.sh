@@ -102,7 +102,7 @@ check 'other warnings stay warnings with --strict' says 'no error, 1 warning.' "
 put reserves.conf '[Daemon]' 'KernelMargin=100' '[/a]' 'ReserveEvents=500' '[/b]' 'ReserveEvents=400'
 check 'reserves that fit' exits 0 "$ctl" policy check --capacity=1000 "$scratch/reserves.conf"
 check 'reserves that do not fit beside the margin are an error' \
-	says 'reserves.conf:6: ReserveEvents=400: the reserves of all sections add up to 900 events, and there is room for 899; take away 1' \
+	says 'reserves.conf:6: [/b]: the reserves of all sections add up to 900 events, and there is room for 899; take away 1' \
 	"$ctl" policy check --capacity=999 "$scratch/reserves.conf"
 check '… with exit status 1' exits 1 "$ctl" policy check --capacity=999 "$scratch/reserves.conf"
 check 'a wrong verb is exit status 2' exits 2 "$ctl" policy chekc

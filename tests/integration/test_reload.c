@@ -370,7 +370,7 @@ TEST(reserves_beyond_the_capacity_are_an_error)
 	socket = connect_here();
 	expect_granted_many(socket, "event", 10);
 	fixture_write_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=6\n[/b]\nReserveEvents=5\n");
-	expect_reload(&fixture, 1, "policy.conf:5: ReserveEvents=5: the reserves of all sections add up to 11 events");
+	expect_reload(&fixture, 1, "policy.conf:5: [/b]: the reserves of all sections add up to 11 events");
 	ck_assert_uint_eq(status_number(&fixture, "reserved"), 6);
 	/* A new reserve takes no event away, but the pool has no room for another event. */
 	change_policy(&fixture, "[/**]\nMaxEvents=100\nReserveEvents=6\n[/b]\nReserveEvents=4\n");
@@ -441,7 +441,7 @@ TEST(daemon_does_not_start_with_wrong_files)
 	expect_no_start("[/a]\nMaxEvents=many\n", "the daemon does not start with an error in the policy");
 	expect_no_start(
 		"[/a]\nReserveEvents=7\n[/b]\nReserveEvents=4\n",
-		"/10.conf:4: ReserveEvents=4: the reserves of all sections add up to 11 events, and there is room for");
+		"/10.conf:4: [/b]: the reserves of all sections add up to 11 events, and there is room for");
 }
 
 static void read_pid(void *data, struct cursor row)

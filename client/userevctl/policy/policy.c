@@ -66,7 +66,7 @@ int policy_find_tenant(struct policy_question *question, const char *typed, stru
 		cgroups_find(NULL, &cgroups);
 	cgroup_cut_to_tenant(&cgroups, ret->path, rule_of, &search);
 	if (policy_tenant(question->policy, ret->path) == POLICY_TENANT_YES) {
-		policy_lookup(question->policy, ret->path, &rules);
+		policy_lookup(&question->policy->sections, ret->path, &rules);
 		ret->by = "policy";
 		ret->origin = rules.value[POLICY_TENANT]->origin;
 	} else {

@@ -77,7 +77,7 @@ void values_put_levels(struct values *values, const struct policy *policy, const
 
 	values_put_text(values, tenancy->path, policy_keys[POLICY_TENANT].name, "yes", &tenancy->origin);
 	while (policy_next_level(&levels)) {
-		policy_lookup(policy, levels.path, &rules);
+		policy_lookup(&policy->sections, levels.path, &rules);
 		for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
 			if (rules.value[key] && key != POLICY_TENANT && policy_keys[key].reach == POLICY_OF_CGROUP)
 				values_put(values, levels.path, key, rules.value[key]);

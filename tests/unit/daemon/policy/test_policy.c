@@ -82,7 +82,7 @@ static const char *answer(const struct policy *policy, const char *verb, const c
 		show(key, policy_daemon(policy, key), &text);
 	else if (streq(verb, "tenant"))
 		text_printf(&text, "%s", tenants[policy_tenant(policy, path)]);
-	policy_lookup(policy, path, &rules);
+	policy_lookup(&policy->sections, path, &rules);
 	if (streq(verb, "lookup"))
 		show(key, rules.value[key], &text);
 	return buffer;
@@ -304,9 +304,8 @@ TEST(reserves_beyond_the_capacity_are_an_error)
 	ck_assert_int_eq(policy_check_capacity(policy, 100, &problems), 0);
 	ck_assert_uint_eq(problems.n, 0);
 	ck_assert_int_eq(policy_check_capacity(policy, 99, &problems), POLICY_E_WRONG);
-	ck_assert_str_eq(all_problems(),
-			 "etc/a.conf:4: ReserveEvents=40: the reserves of all sections add up to 100 events, and "
-			 "there is room for 99; take away 1\n");
+	ck_assert_str_eq(all_problems(), "etc/a.conf:4: [/a]: the reserves of all sections add up to 100 events, and "
+					 "there is room for 99; take away 1\n");
 	ck_assert_str_eq(problems.list[0].key, "ReserveEvents");
 	problems_deinit(&problems);
 }
@@ -398,11 +397,13 @@ TEST(declared_events_need_room_beside_reserves)
 	ck_assert_uint_eq(policy_sum_maxima(policy), 10);
 	ck_assert_int_eq(policy_check_capacity(policy, 10, &problems), 0);
 	ck_assert_int_eq(policy_check_capacity(policy, 9, &problems), POLICY_E_WRONG);
-	ck_assert_str_eq(all_problems(),
-			 "etc/a.conf:2: ReserveEvents=8: the reserves of all sections, and the declared "
-			 "events, add up to 10 events, and there is room for 9; take away 1\n");
+	ck_assert_str_eq(
+		all_problems(),
+		"etc/a.conf:2: [/a]: the reserves of all sections and the declared events add up to 10 events, and there is room for 9; take away 1\n");
 	problems_deinit(&problems);
 	ck_assert_int_eq(policy_check_capacity(policy, 1, &problems), POLICY_E_WRONG);
-	ck_assert_str_eq(all_problems(), "etc/a.conf:4: [Event b]: 2 events are declared, and there is room for 1\n");
+	ck_assert_str_eq(
+		all_problems(),
+		"etc/a.conf:2: [/a]: the reserves of all sections and the declared events add up to 10 events, and there is room for 1; take away 9\n");
 	problems_deinit(&problems);
 }

@@ -2,7 +2,6 @@
 
 #include "daemon/policy/build.h"
 
-
 #include "tests/suite.h"
 
 /* The lines that were read, each with its number. */

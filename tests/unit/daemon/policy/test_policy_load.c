@@ -216,15 +216,15 @@ TEST(problems_have_file_line_key_and_advice)
 		  "[/c]\nMaxEvents=infinity\nReserveEvents=60\n[/d]\nMaxEvents=\nReserveEvents=60\n",
 		  "" },
 		{ 0, "[/a]\nReserveEvents=60\n[/b]\n[/a]\nMaxEvents=59\n",
-		  "etc/a.conf:5: warning: MaxEvents=59: ReserveEvents=60 of the same section is more, and nobody can "
-		  "use the rest of it\n" },
+		  "etc/a.conf:5: warning: MaxEvents=59: ReserveEvents=60 of the same section is more, and no cgroup "
+		  "can use all of it\n" },
 		/* The reserve is for all cgroups together, the maximum for each. */
 		{ 0, "[/a/*]\nMaxEvents=25\nReserveEvents=60\n",
-		  "etc/a.conf:2: warning: MaxEvents=25: ReserveEvents=60 of the same section is more: it takes 3 "
-		  "cgroups to use it\n" },
+		  "etc/a.conf:2: warning: MaxEvents=25: ReserveEvents=60 of the same section is more, and no cgroup "
+		  "can use all of it\n" },
 		{ 0, "[/a/*]\nMaxEvents=0\nReserveEvents=60\n",
-		  "etc/a.conf:2: warning: MaxEvents=0: ReserveEvents=60 of the same section is more, and nobody can "
-		  "use the rest of it\n" },
+		  "etc/a.conf:2: warning: MaxEvents=0: ReserveEvents=60 of the same section is more, and no cgroup "
+		  "can use all of it\n" },
 		{ 0, "[X-Mine]\nA=1\n[/a]\nX-Mine=2\n", "" },
 		{ 0, "[/a/**]\nMaxConnections=5\nStream=client\nReserveEvents=1\nTenant=no\n",
 		  "etc/a.conf:2: warning: MaxConnections=: a pattern that ends with ** matches cgroups and those around "
