@@ -439,9 +439,8 @@ TEST(daemon_does_not_start_with_wrong_files)
 	expect_no_start("[/a]\nMaxEvents=many\n",
 			"/10.conf:2: MaxEvents=many: not a number; give 0 to 65535, or infinity");
 	expect_no_start("[/a]\nMaxEvents=many\n", "the daemon does not start with an error in the policy");
-	expect_no_start(
-		"[/a]\nReserveEvents=7\n[/b]\nReserveEvents=4\n",
-		"/10.conf:4: [/b]: the reserves of all sections add up to 11 events, and there is room for");
+	expect_no_start("[/a]\nReserveEvents=7\n[/b]\nReserveEvents=4\n",
+			"/10.conf:4: [/b]: the reserves of all sections add up to 11 events, and there is room for");
 }
 
 static void read_pid(void *data, struct cursor row)
