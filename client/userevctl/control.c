@@ -20,6 +20,7 @@ int control_open(const char *path, struct control **ret)
 	socklen_t length;
 	int r;
 
+	*ret = NULL;
 	r = transport_address(path, &address, &length);
 	if (r < 0)
 		return r;
@@ -74,8 +75,10 @@ int control_request(const char *path, uint16_t kind, uint16_t flags, const char 
 	struct packet packet;
 	size_t mark;
 
-	if (r < 0 || !strings)
-		return r < 0 ? r : control_ask(*ret, kind);
+	if (!*ret)
+		return r;
+	if (!strings)
+		return control_ask(*ret, kind);
 	if (n > WIRE_BATCH_MAX)
 		return -E2BIG;
 	packet = control_begin(*ret, kind);

@@ -181,13 +181,11 @@ int policy_load_copy(struct policy_copy *copy, struct problems *problems, struct
 /* Adds the file's name and its text, unless the file is a mask. 0 or a negative errno. */
 static int copy_put_file(FILE *copy, const char *path, struct problems *problems)
 {
-	_cleanup_(freep) char *text = malloc(FILE_BYTES_MAX + 2);
+	_cleanup_(freep) char *text = NULL;
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat status;
 	ssize_t length;
 
-	if (!text)
-		return -ENOMEM;
 	if (stat(path, &status) < 0)
 		return -errno;
 	/* No device is a policy file, and opening one may have effects. */
@@ -195,6 +193,9 @@ static int copy_put_file(FILE *copy, const char *path, struct problems *problems
 		return 0;
 	if (!S_ISREG(status.st_mode))
 		return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
+	text = malloc(FILE_BYTES_MAX + 2);
+	if (!text)
+		return -ENOMEM;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	/* A regular file is read up to its end. */
 	length = fd < 0 ? -1 : read(fd, text, FILE_BYTES_MAX + 1);

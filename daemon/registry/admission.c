@@ -139,7 +139,7 @@ int admission_charge(struct tenant *tenant, enum resource resource, struct quota
 	struct quota_refusal refusal;
 	int r = quota_charge(&tenant->level->own[resource], thing, &reserves, ret, why ? &refusal : NULL);
 
-	return r == 0 ? 0 : admission_answer(tenant, resource, thing, &refusal, r, why);
+	return r == 0 || !why ? r : admission_answer(tenant, resource, thing, &refusal, r, why);
 }
 
 int admission_ask(const struct tenant *tenant, const struct quota_event *event, struct reserve **ret, struct text *why)

@@ -103,7 +103,7 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 				 "root without privileges; mount tracefs with uid=0, and give root these permissions");
 	else if (r < 0)
 		text_printf(why, "can't use user_events: %s", strerror(-r));
-	if (r < 0)
+	if (r != 0)
 		return r;
 	(*ret)->facts.guarded = preparation->guarded;
 	if (!preparation->guarded && preparation->backend == BACKEND_ENABLE_ADDRESS)

@@ -23,9 +23,9 @@ void doctor_ask_systemd(struct doctor *doctor)
 	const char *sentence = "Its sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'.";
 	bool listens = false;
 	size_t n = 0, i = 0;
-	/* NOLINTNEXTLINE(cert-env33-c): a constant command */
-	FILE *from =
-		popen("systemctl show --property=ActiveState,Listen userevd.socket userevd.service 2>/dev/null", "re");
+	static const char command[] =
+		"systemctl show --property=ActiveState,Listen userevd.socket userevd.service 2>/dev/null";
+	FILE *from = popen(command, "re"); /* NOLINT(cert-env33-c): a constant command */
 
 	snprintf(listen, sizeof(listen), "Listen=%s (", doctor->path);
 	while (from && n < ARRAY_SIZE(state) && fgets(line, sizeof(line), from)) {

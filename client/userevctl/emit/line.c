@@ -117,7 +117,7 @@ static void copy_escape(struct splitter *splitter)
 
 	splitter->from += letter != '\0';
 	if (found)
-		code = meant[found - letters];
+		code = (unsigned char)meant[found - letters];
 	else if (letter == 'x')
 		code = take_hex(splitter, 2);
 	else if (letter == 'u')

@@ -20,8 +20,9 @@ static void put_holders(struct table *table, const struct tracing *tracing, cons
 
 	for (; (tracing->ctl->output.full || shown < SHOWN_MAX) && row_next_item(&holders, &holder) > 0;
 	     before = tenant) {
-		if (!row_find(holder, "tenant", &tenant) || (tenants && before.length == tenant.length &&
-							     memcmp(before.value, tenant.value, tenant.length) == 0))
+		if (!row_find(holder, "tenant", &tenant) ||
+		    (tenants && before.value && before.length == tenant.length &&
+		     memcmp(before.value, tenant.value, tenant.length) == 0))
 			continue;
 		text_printf(&list, "%s", shown++ > 0 ? ", " : "");
 		if (tenants)
