@@ -39,19 +39,11 @@ static void fake_answer(struct fake *fake, struct kernel_call *call)
 	fake->given[fake->n_given++] = status.st_ino;
 }
 
-static void answer_youngest(struct fake *fake)
-{
-	const struct held *held = &fake->held[fake->n_held - 1];
-
-	fake->n_held--;
-	held->done(held->data, held->calls, held->n);
-}
-
 static void fake_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
 {
 	struct fake *fake = container_of(kernel, struct fake, kernel);
 
-	fake->batches++;
+	fake->batches += n > 0;
 	for (size_t i = 0; i < n; i++) {
 		struct note *note = &fake->note[fake->noted++];
 
@@ -59,22 +51,8 @@ static void fake_submit(struct kernel *kernel, struct kernel_call *calls, size_t
 		string_copy(note->text, sizeof(note->text), calls[i].text ? calls[i].text : "");
 		fake_answer(fake, &calls[i]);
 	}
-	if (fake->holds && done) {
-		if (fake->n_held == HELD_MAX)
-			abort();
-		fake->held[fake->n_held] = (struct held){ calls, n, done, data };
-		fake->n_held++;
-	} else if (done) {
+	if (done)
 		done(data, calls, n);
-	}
-}
-
-static void fake_cancel(struct kernel *kernel)
-{
-	struct fake *fake = container_of(kernel, struct fake, kernel);
-
-	while (fake->n_held > 0)
-		answer_youngest(fake);
 }
 
 static int fake_dispatch(struct kernel *kernel)
@@ -83,8 +61,6 @@ static int fake_dispatch(struct kernel *kernel)
 	eventfd_t count;
 
 	eventfd_read(kernel->fd, &count);
-	if (fake->n_held > 0)
-		answer_youngest(fake);
 	fake->dispatches++;
 	return fake->dispatch;
 }
@@ -96,7 +72,6 @@ static void fake_orphan(struct kernel *kernel)
 
 static const struct kernel_ops fake_ops = {
 	.submit = fake_submit,
-	.cancel = fake_cancel,
 	.dispatch = fake_dispatch,
 	.orphan = fake_orphan,
 };
@@ -292,7 +267,7 @@ void close_fds(struct kernel_call *calls, size_t n)
 
 void send_numbered(const struct scene *scene, uint32_t number)
 {
-	struct kernel_call calls[HELD_MAX] = { 0 };
+	struct kernel_call calls[NUMBERED_MAX] = { 0 };
 
 	for (uint32_t i = 0; i < number; i++)
 		calls[i] = (struct kernel_call){ .op = KERNEL_CLEAN, .index = number };
@@ -301,7 +276,7 @@ void send_numbered(const struct scene *scene, uint32_t number)
 
 void expect_numbered(const struct scene *scene, uint32_t number)
 {
-	struct kernel_call calls[HELD_MAX] = { 0 };
+	struct kernel_call calls[NUMBERED_MAX] = { 0 };
 
 	for (uint32_t i = 0; i < number; i++)
 		calls[i] = (struct kernel_call){ .op = KERNEL_CLEAN };

@@ -10,26 +10,16 @@
 #include "kernel/rpc/message.h"
 #include "tests/suite.h"
 
-enum { NOTED_MAX = 400, GIVEN_MAX = 32, HELD_MAX = 32 };
+enum { NOTED_MAX = 400, GIVEN_MAX = 32, NUMBERED_MAX = 3 };
 
 struct note {
 	struct kernel_call call;
 	char text[WIRE_TENANT_MAX + 1];
 };
 
-struct held {
-	struct kernel_call *calls;
-	size_t n;
-	kernel_done *done;
-	void *data;
-};
-
 /* The test reads its members when the keeper has ended, or has answered. */
 struct fake {
 	struct kernel kernel;
-	bool holds; /* each dispatch answers one batch, the youngest first; a cancel all */
-	struct held held[HELD_MAX];
-	_Atomic size_t n_held;
 	struct note note[NOTED_MAX];
 	size_t noted;
 	size_t batches;
@@ -90,7 +80,7 @@ void close_fds(struct kernel_call *calls, size_t n);
 /* A packet of as many calls as its number, and its answer. */
 void send_numbered(const struct scene *, uint32_t number);
 void expect_numbered(const struct scene *, uint32_t number);
-/* One dispatch of the kernel, which answers one batch that it holds. */
+/* One dispatch of the kernel. */
 void dispatch_kernel(struct scene *);
 
 /* Another thread does it; the suite's time limit ends this otherwise. */
