@@ -34,21 +34,6 @@ static void event_add(struct userev *userev, struct userev_registration *one)
 		event_refuse(one, -ENOMEM, "out of memory");
 }
 
-/* Stores the daemon's refusal. A refused event is off and not registered. */
-static void event_settle(struct userev *userev, struct userev_registration *one)
-{
-	struct batch *batch = batch_of(&userev->events, one->event);
-	struct sentence *refusal = sentence_refusal(&batch->sentences, one->event);
-
-	if (!refusal)
-		return;
-	one->result = refusal_to_errno(refusal->refusal);
-	one->why = refusal->text;
-	SLIST_REMOVE(&batch->sentences, refusal, sentence, entry);
-	SLIST_INSERT_HEAD(&userev->sentences, refusal, entry);
-	batch_drop(&userev->events, batch);
-}
-
 _public_ int userev_register_all(struct userev *userev, struct userev_registration *registrations, size_t n)
 {
 	LOCK_LIBRARY;
@@ -60,9 +45,19 @@ _public_ int userev_register_all(struct userev *userev, struct userev_registrati
 		event_add(userev, &registrations[i]);
 	session_advance_patiently(userev);
 	for (size_t i = 0; i < n; i++) {
-		if (registrations[i].result == 0)
-			event_settle(userev, &registrations[i]);
-		refused += registrations[i].result != 0;
+		struct userev_registration *one = &registrations[i];
+		struct batch *batch = one->result == 0 ? batch_of(&userev->events, one->event) : NULL;
+		struct sentence *refusal = batch ? sentence_refusal(&batch->sentences, one->event) : NULL;
+
+		/* The daemon's refusal: the event is off and not registered. */
+		if (refusal) {
+			one->result = refusal_to_errno(refusal->refusal);
+			one->why = refusal->text;
+			SLIST_REMOVE(&batch->sentences, refusal, sentence, entry);
+			SLIST_INSERT_HEAD(&userev->sentences, refusal, entry);
+			batch_drop(&userev->events, batch);
+		}
+		refused += one->result != 0;
 	}
 	return refused;
 }

@@ -19,12 +19,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static void (*on_child)(void);
 struct lock_memory *lock_memory;
-static bool is_explicit = true;
-
-bool lock_is_explicit(void)
-{
-	return is_explicit;
-}
+bool lock_is_explicit = true;
 
 static void lock_become_child(void)
 {
@@ -34,7 +29,7 @@ static void lock_become_child(void)
 
 static void lock_begin(bool explicitly)
 {
-	is_explicit = explicitly;
+	lock_is_explicit = explicitly;
 	if (lock_memory && *(volatile uint64_t *)&lock_memory->is_parent == 0)
 		lock_become_child();
 }

@@ -26,8 +26,8 @@ void lock_leave(struct lock *);
 
 /* For callers inside a test or a write of an event: does not wait, and blocks signals until lock_leave(). */
 bool lock_try(struct lock *);
-/* Whether the holder of the lock called a function that reports refusals; false after lock_try(). */
-bool lock_is_explicit(void);
+/* Whether the holder of the lock called a function that reports refusals; false after lock_try(). Guarded by the lock. */
+extern bool lock_is_explicit;
 
 /* Memory of the process that wrote it: a child finds zeros. NULL before lock_watch_forks(). Guarded by the lock. */
 extern struct lock_memory {

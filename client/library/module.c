@@ -17,18 +17,6 @@
 #include "client/library/release.h"
 #include "client/library/session.h"
 
-static struct batch *module_find(const struct userev *declared, const struct userev_event *first)
-{
-	struct batch *batch;
-
-	if (!declared)
-		return NULL;
-	TAILQ_FOREACH(batch, &declared->events.batches, entry)
-		if (batch->event == first)
-			break;
-	return batch;
-}
-
 /* Whether the address is in the program itself, by its program headers. */
 static bool module_is_program(const void *address)
 {
@@ -51,7 +39,8 @@ _public_ void userev_load(struct userev_event *first, struct userev_event *end)
 	LOCK_LIBRARY;
 	struct userev *declared = open_declared();
 
-	if (!declared || module_find(declared, first) || !batch_new(&declared->events, first, (size_t)(end - first)))
+	if (!declared || batch_of(&declared->events, first) ||
+	    !batch_new(&declared->events, first, (size_t)(end - first)))
 		return;
 	if (declared->wait_ms > 0)
 		session_advance(declared, clock_ms() + declared->wait_ms);
@@ -65,7 +54,7 @@ _public_ void userev_unload(struct userev_event *first, struct userev_event *end
 {
 	LOCK_LIBRARY;
 	struct userev *declared = open_resolve(NULL);
-	struct batch *batch = module_find(declared, first);
+	struct batch *batch = declared ? batch_of(&declared->events, first) : NULL;
 
 	/* The program's events stay valid until its end. */
 	if (!batch || module_is_program(first))

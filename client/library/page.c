@@ -35,27 +35,19 @@ static bool page_cannot_shrink(int fd, const struct stat *status, int socket)
 	       ((status->st_uid == 0 || status->st_uid == peer.uid) && !(status->st_mode & (S_IWGRP | S_IWOTH)));
 }
 
-/* The kernel's own page, on tracefs, reports size 0. */
-static bool page_is_acceptable(int fd, int socket)
-{
-	struct statfs where;
-	struct stat status;
-
-	if (fstatfs(fd, &where) < 0)
-		return false;
-	if (where.f_type == TRACEFS_MAGIC)
-		return true;
-	return where.f_type == TMPFS_MAGIC && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	       status.st_size >= WIRE_PAGE_BYTES &&
-	       (where.f_flags & ST_RDONLY || page_cannot_shrink(fd, &status, socket));
-}
-
 /* Other threads may be reading the old page, so its address must stay mapped: map the new page elsewhere, then move it there. */
 int page_map(int fd, int socket, uint8_t **page)
 {
+	struct statfs where;
+	struct stat status;
 	void *mapped;
 
-	if (!page_is_acceptable(fd, socket))
+	if (fstatfs(fd, &where) < 0 || fstat(fd, &status) < 0)
+		return -EPROTO;
+	/* The kernel's own page, on tracefs, reports size 0. */
+	if (where.f_type != TRACEFS_MAGIC &&
+	    (where.f_type != TMPFS_MAGIC || !S_ISREG(status.st_mode) || status.st_size < WIRE_PAGE_BYTES ||
+	     !(where.f_flags & ST_RDONLY || page_cannot_shrink(fd, &status, socket))))
 		return -EPROTO;
 	mapped = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	if (mapped == MAP_FAILED)

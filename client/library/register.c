@@ -53,6 +53,7 @@ static int register_take_grant(struct userev *userev, struct batch *batch, struc
 {
 	const struct stream *stream = streams_find(&userev->files.streams, answer->stream);
 	union userev_place place;
+	const char *name;
 	int r;
 
 	if (!stream || answer->bit == 0 || answer->bit >= userev->connection.limits.page_bits)
@@ -63,10 +64,8 @@ static int register_take_grant(struct userev *userev, struct batch *batch, struc
 		return 0;
 	}
 	sentence_drop(&batch->sentences, sentence_refusal(&batch->sentences, event));
-	if (answer->length > 0)
-		r = sentence_set_name(&batch->sentences, event, answer->text, answer->length);
-	else
-		r = sentence_set_name(&batch->sentences, event, event->declared->name, strlen(event->declared->name));
+	name = answer->length > 0 ? answer->text : event->declared->name;
+	r = sentence_set_name(&batch->sentences, event, name, answer->length > 0 ? answer->length : strlen(name));
 	if (r < 0)
 		return r;
 	place.part.index = answer->index;

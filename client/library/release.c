@@ -72,14 +72,6 @@ static void release_keep_shared(struct userev *userev)
 		}
 }
 
-/* The first bit from there on; at least one is set. */
-static uint32_t bit_next(const uint8_t *bits, uint32_t bit)
-{
-	while (!bit_is_in(bits, bit))
-		bit += bits[bit / 8] ? 1 : 8 - bit % 8;
-	return bit;
-}
-
 bool release_is_wanted(const struct userev *userev)
 {
 	return userev->n_released > 0;
@@ -97,19 +89,17 @@ int release_ask(struct userev *userev)
 	if (userev->n_released == 0)
 		return 0;
 	count = (uint16_t)MIN(MIN(room, userev->n_released), (size_t)WIRE_BATCH_MAX);
-	for (uint16_t i = 0; i < count; i++) {
-		bit = bit_next(userev->released, bit + 1);
-		encode_release_bit(&packet, bit);
-	}
+	for (uint16_t left = count; left > 0;)
+		if (bit_is_in(userev->released, ++bit)) {
+			encode_release_bit(&packet, bit);
+			left--;
+		}
 	encode_count(&packet, mark, count);
 	r = connection_ask(&userev->connection, &packet, KIND_RELEASED, count);
 	if (r <= 0)
 		return r;
-	bit = 0;
-	for (uint16_t i = 0; i < count; i++) {
-		bit = bit_next(userev->released, bit);
+	for (; bit > 0; bit--)
 		release_clear(userev, bit);
-	}
 	/* Not earlier: until all are released, the daemon may assume that this client still has the stream's file. */
 	if (userev->n_released == 0)
 		streams_close_unused(&userev->files.streams);

@@ -16,7 +16,7 @@ static _Thread_local char last[WIRE_SENTENCE_MAX + 1];
 /* Inside a test of an event the variable must not be touched: allocating it for this thread may call malloc(). */
 void sentence_set_last(const char *text, size_t length)
 {
-	if (!lock_is_explicit())
+	if (!lock_is_explicit)
 		return;
 	length = MIN(length, sizeof(last) - 1);
 	memcpy(last, text, length);

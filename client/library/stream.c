@@ -27,21 +27,10 @@ enum {
 _Atomic(struct stream *) stream_slots[STREAM_SLOTS];
 static struct streams unused = TAILQ_HEAD_INITIALIZER(unused);
 
-static struct stream *stream_new_slot(void)
-{
-	static uint16_t last;
-	struct stream *stream = last + 1 < STREAM_SLOTS ? memory_new(sizeof(*stream)) : NULL;
-
-	if (!stream)
-		return NULL;
-	stream->slot = ++last;
-	stream->fd = -1;
-	atomic_store_explicit(&stream_slots[last], stream, memory_order_release);
-	return stream;
-}
-
+/* A quarantined stream, or one that is not in use, or a new one. NULL if there is no memory or no slot. */
 static struct stream *stream_take_slot(struct files *files)
 {
+	static uint16_t last;
 	struct stream *stream = TAILQ_FIRST(&files->quarantine);
 
 	if (stream &&
@@ -51,9 +40,16 @@ static struct stream *stream_take_slot(struct files *files)
 		return stream;
 	}
 	stream = TAILQ_FIRST(&unused);
-	if (!stream)
-		return stream_new_slot();
-	TAILQ_REMOVE(&unused, stream, entry);
+	if (stream) {
+		TAILQ_REMOVE(&unused, stream, entry);
+		return stream;
+	}
+	stream = last + 1 < STREAM_SLOTS ? memory_new(sizeof(*stream)) : NULL;
+	if (stream) {
+		stream->slot = ++last;
+		stream->fd = -1;
+		atomic_store_explicit(&stream_slots[last], stream, memory_order_release);
+	}
 	return stream;
 }
 
@@ -133,33 +129,30 @@ void streams_expect_writers(struct streams *streams)
 		stream->may_have_writers = true;
 }
 
-/* Writing to the unconnected socket fails with ENOTCONN. */
-static void stream_quarantine(struct stream *stream)
-{
-	_cleanup_(fd_closep) int unconnected = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct files *files = stream->files;
-
-	stream->ended = true;
-	if (unconnected >= 0 && file_is(stream->fd, &stream->id) && dup3(unconnected, stream->fd, O_CLOEXEC) >= 0)
-		file_identify(stream->fd, &stream->id);
-	stream->quarantined_at = clock_ms();
-	TAILQ_INSERT_TAIL(&files->quarantine, stream, entry);
-	files->n_quarantined++;
-}
-
 void streams_close_unused(struct streams *streams)
 {
 	struct stream *stream, *next;
+	int unconnected;
 
 	for (stream = TAILQ_FIRST(streams); stream; stream = next) {
 		next = TAILQ_NEXT(stream, entry);
 		if (stream->n_events > 0)
 			continue;
 		TAILQ_REMOVE(streams, stream, entry);
-		if (stream->may_have_writers)
-			stream_quarantine(stream);
-		else
+		if (!stream->may_have_writers) {
 			stream_close(stream);
+			continue;
+		}
+		stream->ended = true;
+		stream->quarantined_at = clock_ms();
+		/* Writing to an unconnected socket fails with ENOTCONN. */
+		unconnected = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		if (unconnected >= 0 && file_is(stream->fd, &stream->id) &&
+		    dup3(unconnected, stream->fd, O_CLOEXEC) >= 0)
+			file_identify(stream->fd, &stream->id);
+		fd_close(unconnected);
+		TAILQ_INSERT_TAIL(&stream->files->quarantine, stream, entry);
+		stream->files->n_quarantined++;
 	}
 }
 

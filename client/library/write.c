@@ -39,18 +39,9 @@ static ssize_t write_to_nobody(struct stream *stream, bool ended)
 	return 0;
 }
 
-/* Linux before 6.4 fails with EFAULT for records without a payload, although an event may have no fields: send one byte. */
-static ssize_t write_padded(const struct stream *stream, const void *record, size_t size)
-{
-	const struct iovec padded[] = { { (void *)(uintptr_t)record, size }, { (char[]){ 0 }, 1 } };
-
-	if (size > sizeof(uint32_t))
-		return -EFAULT;
-	return writev(stream->fd, padded, ARRAY_SIZE(padded)) < 0 ? -errno : 0;
-}
-
 static ssize_t write_failed(struct stream *stream, const void *record, size_t size)
 {
+	const struct iovec padded[] = { { (void *)(uintptr_t)record, size }, { (char[]){ 0 }, 1 } };
 	struct userev *userev = userev_of(stream);
 
 	switch (errno) {
@@ -69,7 +60,8 @@ static ssize_t write_failed(struct stream *stream, const void *record, size_t si
 		loss_add(userev, &userev->losses.too_big);
 		return -E2BIG;
 	case EFAULT:
-		return write_padded(stream, record, size);
+		/* Linux before 6.4, for a record without a payload, although an event may have no fields: send one byte. */
+		return size > sizeof(uint32_t) || writev(stream->fd, padded, ARRAY_SIZE(padded)) < 0 ? -errno : 0;
 	default:
 		return -errno;
 	}

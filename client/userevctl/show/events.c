@@ -136,8 +136,6 @@ static int events_run(struct ctl *ctl)
 
 	options_read(ctl, ctl, 0, INT32_MAX);
 	r = tracing_open(ctl, TRACING_LOOK, &tracing);
-	if (r == EXIT_DONE)
-		r = tracing_look(tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;

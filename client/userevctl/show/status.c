@@ -124,8 +124,6 @@ static int status_run(struct ctl *ctl)
 
 	options_read(ctl, NULL, 0, 0);
 	r = tracing_open(ctl, TRACING_LOOK_AT_DAEMON, &tracing);
-	if (r == EXIT_DONE)
-		r = tracing_look(tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;

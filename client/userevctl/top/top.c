@@ -17,7 +17,6 @@ struct top {
 	struct ctl *ctl;
 	struct top_screen screen;
 	struct top_frame frame;
-	size_t columns, lines;
 	const char *sort;
 	uint64_t interval; /* s */
 	uint64_t batch;	   /* frames; 0: a terminal */
@@ -61,24 +60,32 @@ static int top_draw(struct top *top)
 {
 	_cleanup_(freep) char *lines = NULL, *text = NULL;
 	struct output output = top->ctl->output;
-	size_t lines_size = 0, size = 0, line = 0;
+	size_t lines_size = 0, size = 0, line = 0, height, n = top->frame.look.tenants.n;
+	struct winsize window = { 0 };
 	const char *at, *end;
 	FILE *screen;
 	int r;
 
+	ioctl(top->screen.out, TIOCGWINSZ, &window);
+	height = window.ws_row > 0 ? window.ws_row : 24;
+	top->frame.most = height - MIN(height, (size_t)TOP_HEAD_LINES + TOP_FOOT_LINES);
+	top->frame.first = MIN(top->frame.first, n - MIN(n, top->frame.most));
 	output.terminal = true;
-	output.width = top->columns;
+	output.width = window.ws_col > 0 ? window.ws_col : 80;
+	/* --width may make the frame narrower than the terminal, but not wider. */
+	if (output.columns > 0)
+		output.width = MIN(output.width, (size_t)output.columns);
 	output.file = must(open_memstream(&lines, &lines_size));
 	top_frame_print(&top->frame, &output);
 	fclose(output.file);
 	output.file = screen = must(open_memstream(&text, &size));
 	fputs("\033[H", screen);
 	/* All lines that fit, and blank ones up to the last line. */
-	for (at = lines; line + 1 < top->lines || line == 0; line++, at = *end ? end + 1 : end) {
+	for (at = lines; line + 1 < height || line == 0; line++, at = *end ? end + 1 : end) {
 		end = strchrnul(at, '\n');
-		fprintf(screen, "%.*s\033[K%s", (int)(end - at), at, top->lines > 1 ? "\n" : "");
+		fprintf(screen, "%.*s\033[K%s", (int)(end - at), at, height > 1 ? "\n" : "");
 	}
-	if (top->lines > 1)
+	if (height > 1)
 		top_frame_print_keys(&top->frame, &output);
 	fputs("\033[K\033[J", screen);
 	fclose(screen);
@@ -109,19 +116,6 @@ static void obey_key(struct top *top, int key)
 		return;
 	/* Any other key goes back to the tenants, too. */
 	frame->help = (key == '?' || key == 'h') && !frame->help;
-}
-
-/* --width may make the frame narrower than the terminal, but not wider. */
-static void top_measure(struct top *top)
-{
-	struct winsize size = { 0 };
-
-	ioctl(top->screen.out, TIOCGWINSZ, &size);
-	top->columns = size.ws_col > 0 ? size.ws_col : 80;
-	top->lines = size.ws_row > 0 ? size.ws_row : 24;
-	if (top->ctl->output.columns > 0)
-		top->columns = MIN(top->columns, (size_t)top->ctl->output.columns);
-	top->frame.most = top->lines - MIN(top->lines, (size_t)TOP_HEAD_LINES + TOP_FOOT_LINES);
 }
 
 static void read_signals(struct top *top)
@@ -194,10 +188,6 @@ static int run_on_screen(struct top *top)
 	if (r == 0) {
 		top_screen_enter(&top->screen);
 		while (r == 0 && !top->over) {
-			size_t n = top->frame.look.tenants.n;
-
-			top_measure(top);
-			top->frame.first = MIN(top->frame.first, n - MIN(n, top->frame.most));
 			r = top_draw(top);
 			if (r == 0)
 				r = top_wait(top, due);

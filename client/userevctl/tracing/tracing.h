@@ -36,7 +36,7 @@ struct tracing {
 };
 
 enum tracing_use {
-	TRACING_LOOK,		/* leaves out the state of events if this user may not read tracefs */
+	TRACING_LOOK,		/* looks; leaves out the state of events if this user may not read tracefs */
 	TRACING_LOOK_AT_DAEMON, /* and fails without one */
 	TRACING_ACT,
 };

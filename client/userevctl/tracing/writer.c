@@ -49,26 +49,22 @@ static void set_tenant(struct writer *writer, const char *tenant, size_t length,
 	writer->is_inside = is_inside;
 }
 
-static void learn_holder(struct session *session, struct cursor row)
-{
-	struct writer *writer = writers_get(session, row_get_u64(row, "pid"));
-	struct row_field tenant;
-
-	if (!row_find(row, "tenant", &tenant))
-		return;
-	set_tenant(writer, (const char *)tenant.value, tenant.length, true);
-	writer->uid = row_get_u64(row, "uid");
-	if (writer->looked == 0)
-		row_get_string(row, "comm", writer->comm, sizeof(writer->comm));
-}
-
 void writers_learn(struct session *session, const struct catalogue *catalogue)
 {
 	for (size_t i = 0; i < catalogue->n; i++) {
 		struct cursor holders = row_rows(catalogue->events[i].row, "holders"), holder;
 
-		while (row_next_item(&holders, &holder) > 0)
-			learn_holder(session, holder);
+		while (row_next_item(&holders, &holder) > 0) {
+			struct writer *writer = writers_get(session, row_get_u64(holder, "pid"));
+			struct row_field tenant;
+
+			if (!row_find(holder, "tenant", &tenant))
+				continue;
+			set_tenant(writer, (const char *)tenant.value, tenant.length, true);
+			writer->uid = row_get_u64(holder, "uid");
+			if (writer->looked == 0)
+				row_get_string(holder, "comm", writer->comm, sizeof(writer->comm));
+		}
 	}
 }
 
