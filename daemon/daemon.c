@@ -12,10 +12,8 @@
 #include "daemon/admin/listing.h"
 #include "daemon/admin/reload.h"
 #include "daemon/backend.h"
-#include "daemon/connection/deadlines.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/connection/inflight.h"
-#include "daemon/connection/scheduler.h"
 #include "daemon/dispatch.h"
 #include "daemon/identity/peer.h"
 #include "daemon/process/clock.h"
@@ -156,7 +154,6 @@ static void stop_watchers(struct daemon *daemon)
 	for (size_t i = 0; i < ARRAY_SIZE(daemon->w_signals); i++)
 		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
 	ev_prepare_stop(daemon->loop, &daemon->w_turn);
-	deadlines_deinit(&daemon->connections);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(&daemon->registry);
@@ -272,8 +269,6 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->call = &calls;
 	connections->client_timeout = options->client_timeout;
 	clients_init(connections);
-	deadlines_init(connections);
-	scheduler_init(connections);
 }
 
 /* Called in the janitor, once this process has ended. */

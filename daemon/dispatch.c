@@ -5,9 +5,11 @@
 #include "daemon/dispatch.h"
 
 #include "daemon/admin/control.h"
+#include "daemon/admin/listing.h"
 #include "daemon/requests/requests.h"
 
 enum { BEFORE_HELLO = 1, AFTER_HELLO = 2, ANY_TIME = BEFORE_HELLO | AFTER_HELLO };
+enum { STRINGS = sizeof(struct wire_strings) };
 
 /*
  * The body of a request has `size` bytes, or where it has a list at least so many. No request takes fds: the transport refuses
@@ -22,24 +24,25 @@ struct request {
 	enum client_socket socket;
 	int when;
 	int (*handle)(struct client *, const struct message *);
+	const struct listing_kind *listing; /* instead of a handler */
 };
 
 static const struct request requests[] = {
-	{ KIND_HELLO, "HELLO", sizeof(struct wire_hello), false, SOCKET_CLIENTS, BEFORE_HELLO, handle_hello },
-	{ KIND_REGISTER, "REGISTER", sizeof(struct wire_strings), true, SOCKET_CLIENTS, AFTER_HELLO, handle_register },
-	{ KIND_RELEASE, "RELEASE", sizeof(struct wire_strings), true, SOCKET_CLIENTS, AFTER_HELLO, handle_release },
-	{ KIND_QUERY, "QUERY", 0, false, SOCKET_CLIENTS, AFTER_HELLO, handle_query },
-	{ KIND_WATCH, "WATCH", sizeof(struct wire_watch), false, SOCKET_CLIENTS, AFTER_HELLO, handle_watch },
-	{ KIND_LOST, "LOST", sizeof(struct wire_lost), false, SOCKET_CLIENTS, AFTER_HELLO, handle_lost },
-	{ KIND_STATUS, "STATUS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_status },
-	{ KIND_EVENTS, "EVENTS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_events },
-	{ KIND_TENANTS, "TENANTS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_tenants },
-	{ KIND_TRACE, "TRACE", sizeof(struct wire_strings), true, SOCKET_CONTROL, ANY_TIME, handle_trace },
-	{ KIND_TAIL, "TAIL", sizeof(struct wire_strings), true, SOCKET_CONTROL, ANY_TIME, handle_tail },
-	{ KIND_SYNC, "SYNC", 0, false, SOCKET_CONTROL, ANY_TIME, handle_sync },
-	{ KIND_RELOAD, "RELOAD", 0, false, SOCKET_CONTROL, ANY_TIME, handle_reload },
-	{ KIND_EXPLAIN, "EXPLAIN", sizeof(struct wire_strings), true, SOCKET_CONTROL, ANY_TIME, handle_explain },
-	{ KIND_METRICS, "METRICS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_metrics },
+	{ KIND_HELLO, "HELLO", sizeof(struct wire_hello), false, SOCKET_CLIENTS, BEFORE_HELLO, handle_hello, NULL },
+	{ KIND_REGISTER, "REGISTER", STRINGS, true, SOCKET_CLIENTS, AFTER_HELLO, handle_register, NULL },
+	{ KIND_RELEASE, "RELEASE", STRINGS, true, SOCKET_CLIENTS, AFTER_HELLO, handle_release, NULL },
+	{ KIND_QUERY, "QUERY", 0, false, SOCKET_CLIENTS, AFTER_HELLO, handle_query, NULL },
+	{ KIND_WATCH, "WATCH", sizeof(struct wire_watch), false, SOCKET_CLIENTS, AFTER_HELLO, handle_watch, NULL },
+	{ KIND_LOST, "LOST", sizeof(struct wire_lost), false, SOCKET_CLIENTS, AFTER_HELLO, handle_lost, NULL },
+	{ KIND_STATUS, "STATUS", 0, false, SOCKET_CONTROL, ANY_TIME, NULL, &status_listing },
+	{ KIND_EVENTS, "EVENTS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_events, NULL },
+	{ KIND_TENANTS, "TENANTS", 0, false, SOCKET_CONTROL, ANY_TIME, NULL, &tenants_listing },
+	{ KIND_TRACE, "TRACE", STRINGS, true, SOCKET_CONTROL, ANY_TIME, handle_trace, NULL },
+	{ KIND_TAIL, "TAIL", STRINGS, true, SOCKET_CONTROL, ANY_TIME, handle_tail, NULL },
+	{ KIND_SYNC, "SYNC", 0, false, SOCKET_CONTROL, ANY_TIME, handle_sync, NULL },
+	{ KIND_RELOAD, "RELOAD", 0, false, SOCKET_CONTROL, ANY_TIME, handle_reload, NULL },
+	{ KIND_EXPLAIN, "EXPLAIN", STRINGS, true, SOCKET_CONTROL, ANY_TIME, handle_explain, NULL },
+	{ KIND_METRICS, "METRICS", 0, false, SOCKET_CONTROL, ANY_TIME, NULL, &metrics_listing },
 };
 
 /*
@@ -84,9 +87,11 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 				  client->holder.greeted ? "%s a second time" : "%s before HELLO", request->name);
 		return;
 	}
-	r = message.body.left == request->size || (request->has_list && message.body.left > request->size)
-		    ? request->handle(client, &message)
-		    : REFUSAL_BAD_PACKET;
+	if (message.body.left < request->size || (message.body.left > request->size && !request->has_list))
+		r = REFUSAL_BAD_PACKET;
+	else
+		r = request->listing ? listing_handle(client, &message, request->listing)
+				     : request->handle(client, &message);
 	if (r > 0)
 		client_disconnect(client, message.serial, (uint32_t)r, "malformed %s", request->name);
 	if (r < 0)

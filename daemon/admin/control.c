@@ -62,12 +62,7 @@ static int status_next(struct listing *listing, struct packet *packet)
 	return LISTING_ROW;
 }
 
-int handle_status(struct client *client, const struct message *message)
-{
-	static const struct listing_kind kind = { .size = sizeof(struct listing), .next = status_next };
-
-	return listing_handle(client, message, &kind);
-}
+const struct listing_kind status_listing = { .size = sizeof(struct listing), .next = status_next };
 
 /* EVENTS: one row for each, with its holders, and with its records where this daemon is the tracer. */
 
@@ -223,9 +218,4 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 	return LISTING_ROW;
 }
 
-int handle_tenants(struct client *client, const struct message *message)
-{
-	static const struct listing_kind kind = { .size = sizeof(struct listing), .next = tenants_next };
-
-	return listing_handle(client, message, &kind);
-}
+const struct listing_kind tenants_listing = { .size = sizeof(struct listing), .next = tenants_next };

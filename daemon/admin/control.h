@@ -5,12 +5,10 @@
 
 #include "daemon/connection/client.h"
 
-/* One row; or one for each event, or each tenant. */
-int handle_status(struct client *, const struct message *);
+/* One row; one for each tenant; and rows of text. */
+extern const struct listing_kind status_listing, tenants_listing, metrics_listing;
+/* A row for each event. */
 int handle_events(struct client *, const struct message *);
-int handle_tenants(struct client *, const struct message *);
-/* Rows of text. */
-int handle_metrics(struct client *, const struct message *);
 /* The decision about a registration, and the numbers; then a row for each level and each reserve. */
 int handle_explain(struct client *, const struct message *);
 /* A row for each problem, and one with the outcome. */

@@ -161,9 +161,4 @@ static int metrics_next_row(struct listing *listing, struct packet *packet)
 	return LISTING_ROW;
 }
 
-int handle_metrics(struct client *client, const struct message *message)
-{
-	static const struct listing_kind kind = { .size = sizeof(struct metrics_listing), .next = metrics_next_row };
-
-	return listing_handle(client, message, &kind);
-}
+const struct listing_kind metrics_listing = { .size = sizeof(struct metrics_listing), .next = metrics_next_row };

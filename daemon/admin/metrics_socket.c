@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 
 #include "daemon/admin/metrics.h"
+#include "daemon/connection/client.h"
 #include "daemon/daemon.h"
 #include "daemon/limits.h"
 #include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "kernel/disposal.h"
-#include "protocol/transport.h"
 
 enum { BUFFER_BYTES = 65536 };
 _Static_assert(BUFFER_BYTES > 2 * METRICS_PIECE_MAX, "more than one piece at a time");
@@ -36,16 +36,11 @@ static void reader_free(struct metrics_reader *reader)
 {
 	struct metrics_socket *socket = reader->socket;
 	struct daemon *daemon = reader->socket->daemon;
-	struct transport_from from;
 
 	ev_io_stop(daemon->loop, &reader->w_io);
 	ev_timer_stop(daemon->loop, &reader->w_deadline);
-	shutdown(reader->fd, SHUT_RDWR);
-	/* If data of the reader, such as a request of HTTP, is unread at close(), the reader gets ECONNRESET instead of the end. */
-	for (unsigned i = 0; i < UNREAD_MAX; i++)
-		if (transport_receive(reader->fd, daemon->connections.request, sizeof(daemon->connections.request),
-				      &from) <= 0)
-			break;
+	/* Reads what the reader has sent, such as a request of HTTP. */
+	connection_end(&daemon->connections, reader->fd);
 	disposal_close(reader->fd);
 	LIST_REMOVE(reader, entry);
 	free(reader);

@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "daemon/connection/deadlines.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/connection/inflight.h"
 #include "daemon/connection/scheduler.h"
@@ -376,18 +375,6 @@ static void on_deferred(struct ev_loop *loop, ev_timer *w, int events _unused_)
 		ev_timer_stop(loop, w);
 }
 
-/* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
-static void client_end(struct client *client)
-{
-	client_stop(client);
-	shutdown(client->fd, SHUT_RDWR);
-	client_release(client, UINT_MAX);
-	holder_enter(&client->holder);
-	deposit_connection(client);
-	client->life = LIFE_ENDED;
-	TAILQ_REMOVE(&client->connections->leaving, client, leaves);
-}
-
 void clients_sweep(struct connections *connections)
 {
 	unsigned left = RELEASES_MAX;
@@ -405,7 +392,14 @@ void clients_sweep(struct connections *connections)
 			shutdown(client->fd, SHUT_RDWR);
 			client_release(client, left);
 		} else if (inflight_remains(client) && inflight_watch(client)) {
-			client_end(client);
+			/* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
+			client_stop(client);
+			shutdown(client->fd, SHUT_RDWR);
+			client_release(client, UINT_MAX);
+			holder_enter(&client->holder);
+			deposit_connection(client);
+			client->life = LIFE_ENDED;
+			TAILQ_REMOVE(&connections->leaving, client, leaves);
 		} else {
 			client_free(client);
 		}
@@ -451,15 +445,18 @@ void task_put_off(struct client_task *task, void (*resume)(struct client_task *)
 void clients_init(struct connections *connections)
 {
 	TAILQ_INIT(&connections->clients);
+	TAILQ_INIT(&connections->runnable);
 	TAILQ_INIT(&connections->leaving);
 	TAILQ_INIT(&connections->deferred);
 	TAILQ_INIT(&connections->flushing);
 	ev_timer_init(&connections->w_deferred, on_deferred, 0., DEFER_INTERVAL);
 	ev_idle_init(&connections->w_busy, on_busy);
+	deadlines_init(connections);
 }
 
 void clients_deinit(struct connections *connections)
 {
+	ev_timer_stop(connections->loop, &connections->w_deadlines);
 	ev_timer_stop(connections->loop, &connections->w_deferred);
 	ev_idle_stop(connections->loop, &connections->w_busy);
 }

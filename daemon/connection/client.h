@@ -4,7 +4,6 @@
 /* One connection: read a request, let it be handled, send the answer, and no second request before the first has left. */
 
 #include "daemon/connection/connections.h"
-#include "daemon/connection/reply.h"
 
 struct entry_client;
 struct peer;
@@ -51,3 +50,41 @@ const char *client_comm(struct client *);
 void client_has_read(struct client *);
 /* Watches its fd according to its state, after a change of that. */
 void client_watch(struct client *);
+
+/* --- reply.c: answers, and notifications of changed events: sent at once, or as soon as there is room --- */
+
+/*
+ * Begins the answer to the request with that serial, in the daemon's one buffer for answers: fill it, then client_send().
+ */
+struct packet *client_answer(struct client *, uint16_t kind, uint32_t serial, uint8_t flags);
+
+/* Sends what client_answer() began, with copies of the fds, now or as soon as there is room. */
+void client_send(struct client *, const int *fds, size_t n);
+
+/* Ends a connection after our last packet, which the other side can still read. The fd stays the caller's. */
+void connection_end(struct connections *, int fd);
+/* Sends the reason in one last ERROR packet and disconnects. */
+void client_disconnect(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
+/* As client_disconnect(), for a refusal that has already been counted and logged. */
+void client_disconnect_counted(struct client *, uint32_t serial, uint32_t refusal, const char *sentence);
+
+/* An event of this client changed: sends CHANGED at the end of this turn of the loop. */
+void client_note_change(struct client *, uint32_t bit);
+/* Any event may have changed. */
+void client_note_all(struct client *);
+/* Sends CHANGED to all clients with noted changes. */
+void clients_flush_changes(struct connections *);
+
+/* The request has been answered, or needs no answer. */
+void client_end_request(struct client *);
+/* There is room in the client's socket again. */
+void client_on_writable(struct client *);
+/* Frees the answer that waits. */
+void client_drop_answer(struct client *);
+
+/* --- deadlines.c: a client that sends no HELLO, or does not read its answers, is disconnected after a timeout --- */
+
+void deadlines_init(struct connections *);
+/* Begins the client's time, unless it runs already. Admins have no deadline. */
+void deadline_set(struct client *);
+void deadline_clear(struct client *);

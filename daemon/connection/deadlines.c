@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/connection/deadlines.h"
-
 #include "daemon/connection/client.h"
 #include "daemon/process/clock.h"
 #include "daemon/registry/refusals.h"
@@ -71,9 +69,4 @@ void deadlines_init(struct connections *connections)
 {
 	TAILQ_INIT(&connections->impatient);
 	ev_init(&connections->w_deadlines, on_deadlines);
-}
-
-void deadlines_deinit(struct connections *connections)
-{
-	ev_timer_stop(connections->loop, &connections->w_deadlines);
 }

@@ -210,41 +210,25 @@ static int listener_remove_stale(int type, const char *path, const struct sockad
 	return unlink(path) < 0 ? -errno : 0;
 }
 
-/* /run/userevd is gone after each boot. A directory that was made here is removed at the end. */
-static int listener_make_directory(struct listener *listener, const char *path)
-{
-	_cleanup_(freep) char *copy = strdup(path);
-
-	if (!copy)
-		return -ENOMEM;
-	listener->made_directory = mkdir(dirname(copy), 0755) == 0;
-	return !listener->made_directory && errno != EEXIST ? -errno : 0;
-}
-
 /* False: there is no such file. */
 static bool listener_stat(const char *path, struct statx *ret)
 {
 	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, ret) == 0;
 }
 
-/* A later file may have the inode number of ours; where the file system records it, its time of birth differs. */
-static bool is_same_file(const struct statx *one, const struct statx *other)
-{
-	return one->stx_dev_major == other->stx_dev_major && one->stx_dev_minor == other->stx_dev_minor &&
-	       one->stx_ino == other->stx_ino && one->stx_btime.tv_sec == other->stx_btime.tv_sec &&
-	       one->stx_btime.tv_nsec == other->stx_btime.tv_nsec;
-}
-
 void listener_remove_files(const struct listener *listener)
 {
 	_cleanup_(freep) char *copy = listener->path ? strdup(listener->path) : NULL;
-	const char *path = listener->path;
+	const struct statx *ours = &listener->file;
 	struct statx file;
 
 	if (listener->handed_over)
 		return;
-	if (path && listener_stat(path, &file) && is_same_file(&file, &listener->file))
-		unlink(path);
+	/* A later file may have the inode number of ours; where the file system records it, its time of birth differs. */
+	if (listener->path && listener_stat(listener->path, &file) && file.stx_dev_major == ours->stx_dev_major &&
+	    file.stx_dev_minor == ours->stx_dev_minor && file.stx_ino == ours->stx_ino &&
+	    file.stx_btime.tv_sec == ours->stx_btime.tv_sec && file.stx_btime.tv_nsec == ours->stx_btime.tv_nsec)
+		unlink(listener->path);
 	if (copy && listener->made_directory)
 		rmdir(dirname(copy));
 }
@@ -263,16 +247,22 @@ static int listener_set_options(int fd)
 static int listener_listen(struct listener *listener, const char *path, mode_t mode)
 {
 	int type = listener->socket == SOCKET_METRICS ? SOCK_STREAM : SOCK_SEQPACKET;
+	_cleanup_(freep) char *copy = strdup(path);
 	struct sockaddr_un address;
 	socklen_t length;
 	int r;
 
+	if (!copy)
+		return -ENOMEM;
 	listener->path = path;
 	r = transport_address(path, &address, &length);
-	if (r == 0)
-		r = listener_make_directory(listener, path);
-	if (r == 0)
-		r = listener_remove_stale(type, path, &address, length);
+	if (r < 0)
+		return r;
+	/* /run/userevd is gone after each boot. A directory that was made here is removed at the end. */
+	listener->made_directory = mkdir(dirname(copy), 0755) == 0;
+	if (!listener->made_directory && errno != EEXIST)
+		return -errno;
+	r = listener_remove_stale(type, path, &address, length);
 	if (r < 0)
 		return r;
 	listener->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -311,19 +301,10 @@ int listener_init(struct listener *listener, struct connections *connections, co
 	return 0;
 }
 
-/* For messages alone: an address may have no name, or be truncated. */
-static void listener_find_path(int fd, char *ret, size_t size)
+int listener_take(struct listener *listener, struct connections *connections, int fd, enum client_socket socket)
 {
 	struct sockaddr_un address = { 0 };
 	socklen_t length = sizeof(address);
-
-	string_copy(ret, size, "a socket without a name");
-	if (getsockname(fd, (struct sockaddr *)&address, &length) == 0 && *address.sun_path)
-		string_copy(ret, MIN(size, sizeof(address.sun_path)), address.sun_path);
-}
-
-int listener_take(struct listener *listener, struct connections *connections, int fd, enum client_socket socket)
-{
 	int r = listener_set_options(fd);
 
 	if (r < 0)
@@ -331,7 +312,10 @@ int listener_take(struct listener *listener, struct connections *connections, in
 	*listener = (struct listener){
 		.connections = connections, .fd = fd, .held = -1, .socket = socket, .handed_over = true
 	};
-	listener_find_path(fd, listener->handed_path, sizeof(listener->handed_path));
+	/* For messages alone: an address may have no name, or be truncated. */
+	string_copy(listener->handed_path, sizeof(listener->handed_path), "a socket without a name");
+	if (getsockname(fd, (struct sockaddr *)&address, &length) == 0 && *address.sun_path)
+		string_copy(listener->handed_path, sizeof(listener->handed_path), address.sun_path);
 	listener->path = listener->handed_path;
 	listener_start(listener);
 	return 0;

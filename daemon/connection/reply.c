@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "daemon/connection/reply.h"
-
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #include "daemon/connection/client.h"
-#include "daemon/connection/deadlines.h"
 #include "daemon/connection/inflight.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/refusals.h"

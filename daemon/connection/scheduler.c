@@ -187,8 +187,3 @@ void scheduler_answered(struct connections *connections, struct tenant *tenant, 
 	if (tenant->turn == TURN_BACKLOG && !is_backlog_full(tenant))
 		set_turn(connections, tenant, TURN_RUNNABLE);
 }
-
-void scheduler_init(struct connections *connections)
-{
-	TAILQ_INIT(&connections->runnable);
-}

@@ -5,8 +5,6 @@
 
 #include "daemon/connection/connections.h"
 
-void scheduler_init(struct connections *);
-
 /* The client has sent a request, or goes on with its task. Nothing happens if it is in a queue already. */
 void scheduler_add(struct client *);
 /* Takes it out of its queue. Fine if it is in none. */

@@ -69,25 +69,17 @@ int cgroup_parse(const struct cgroups *cgroups, const char *text, char *ret_path
 	return -ENODATA;
 }
 
-/* Without snprintf(), which would take more instructions than the rest of an identification. */
-static char *put_pid(char *at, pid_t pid)
-{
-	char digits[3 * sizeof(pid)], *first = digits + sizeof(digits);
-
-	do
-		*--first = (char)('0' + pid % 10);
-	while ((pid /= 10) > 0);
-	return mempcpy(at, first, (size_t)(digits + sizeof(digits) - first));
-}
-
 ssize_t proc_read(pid_t pid, const char *name, char *ret, size_t size)
 {
 	_cleanup_(fd_closep) int fd = -1;
-	char path[64], *at = put_pid(stpcpy(path, "/proc/"), pid);
+	char path[64], digits[3 * sizeof(pid) + 1] = "", *first = digits + sizeof(digits) - 1;
 	ssize_t n;
 
-	*at++ = '/';
-	string_copy(at, (size_t)(path + sizeof(path) - at), name);
+	/* Without snprintf(), which would take more instructions than the rest of an identification. */
+	do
+		*--first = (char)('0' + pid % 10);
+	while ((pid /= 10) > 0);
+	stpcpy(stpcpy(stpcpy(stpcpy(path, "/proc/"), first), "/"), name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;

@@ -17,16 +17,6 @@ char *policy_strip(char *text)
 	return text;
 }
 
-/* Whether the line ends with an odd number of backslashes: each pair of them is two bytes of the line. */
-static bool line_continues(const char *line, size_t length)
-{
-	size_t backslashes = 0;
-
-	while (backslashes < length && line[length - 1 - backslashes] == '\\')
-		backslashes++;
-	return backslashes % 2 == 1;
-}
-
 /* Continuations are moved up to the line that they continue: the text only gets shorter. */
 char *policy_read_line(struct policy_reader *reader)
 {
@@ -34,7 +24,7 @@ char *policy_read_line(struct policy_reader *reader)
 
 	while ((line = strsep(&reader->at, "\n"))) {
 		const char *first = line + strspn(line, " \t\r");
-		size_t length = strlen(line);
+		size_t length = strlen(line), backslashes = 0;
 
 		reader->lines++;
 		if (*first == '#' || *first == ';' || (!*first && !whole))
@@ -47,7 +37,10 @@ char *policy_read_line(struct policy_reader *reader)
 		/* Lines of a file from Windows end with \r. */
 		while (length > 0 && end[length - 1] == '\r')
 			length--;
-		if (!line_continues(end, length))
+		while (backslashes < length && end[length - 1 - backslashes] == '\\')
+			backslashes++;
+		/* Each pair of backslashes is two bytes of the line; the last one of an odd number continues it. */
+		if (backslashes % 2 == 0)
 			break;
 		end += length;
 		end[-1] = ' ';

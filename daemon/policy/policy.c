@@ -107,27 +107,13 @@ static size_t sections_find(const struct sections *sections, const char *name, s
 	return first;
 }
 
-/* A section of cgroups, or of an event. NULL, or what is wrong with its name. */
-static const char *section_name(struct policy *policy, struct section *section, const char *name)
-{
-	const char *event = policy_event_name(name);
-	char *room;
-
-	section->name = name;
-	if (event)
-		return description_is_name(event, strlen(event))
-			       ? NULL
-			       : "no event has such a name; give letters, digits and _";
-	room = policy_allocate(policy, 2 * strlen(name) + 2);
-	return room ? pattern_parse(name, room, &section->pattern) : NULL;
-}
-
 struct section *policy_section(struct policy *policy, char *name, struct place place, struct problems *problems)
 {
 	static const char before[] = "Event ";
-	const char *event = policy_event_name(name), *wrong;
+	const char *event = policy_event_name(name), *wrong = NULL;
 	struct sections *sections = event ? &policy->events : &policy->sections;
 	struct section *section;
+	char *room = NULL;
 	size_t at;
 
 	if (policy_section_kind(name) == POLICY_SECTION_DAEMON)
@@ -141,7 +127,13 @@ struct section *policy_section(struct policy *policy, char *name, struct place p
 	section = policy_allocate(policy, sizeof(*section));
 	if (!section)
 		return NULL;
-	wrong = section_name(policy, section, name);
+	section->name = name;
+	if (!event)
+		room = policy_allocate(policy, 2 * strlen(name) + 2);
+	else if (!description_is_name(event, strlen(event)))
+		wrong = "no event has such a name; give letters, digits and _";
+	if (room)
+		wrong = pattern_parse(name, room, &section->pattern);
 	if (wrong) {
 		problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", excerpt_of(name).text, wrong);
 		return NULL;
@@ -344,19 +336,6 @@ uint64_t policy_sum_maxima(const struct policy *policy)
 	return sum;
 }
 
-static void warn_of_maximum(const struct section *section, struct problems *problems)
-{
-	const struct policy_value *maximum = &section->values[POLICY_MAX_EVENTS];
-	uint32_t reserve = section->values[POLICY_RESERVE_EVENTS].number;
-	struct place place = { maximum->origin.file, maximum->origin.line, "MaxEvents" };
-
-	if (section_has(section, POLICY_MAX_EVENTS) && !maximum->is_default && maximum->number < reserve)
-		problems_add(problems, PROBLEM_WARNING, place,
-			     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
-			     " of the same section is more, and no cgroup can use all of it",
-			     maximum->number, reserve);
-}
-
 /* Each glob of the section against the globs of the sections before it. */
 static void check_owner(const struct sections *owners, size_t which, struct problems *problems)
 {
@@ -387,21 +366,30 @@ void policy_check_sections(const struct policy *policy, struct problems *problem
 	const struct sections *owners = &policy->owners;
 	size_t n_globs = 0;
 
-	for (size_t i = 0; i < policy->sections.n; i++)
-		warn_of_maximum(policy->sections.at[i], problems);
+	for (size_t i = 0; i < policy->sections.n; i++) {
+		const struct policy_value *maximum = &policy->sections.at[i]->values[POLICY_MAX_EVENTS];
+		uint32_t reserve = policy->sections.at[i]->values[POLICY_RESERVE_EVENTS].number;
+		struct place place = { maximum->origin.file, maximum->origin.line, "MaxEvents" };
+
+		if (maximum->origin.file && !maximum->is_default && maximum->number < reserve)
+			problems_add(problems, PROBLEM_WARNING, place,
+				     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
+				     " of the same section is more, and no cgroup can use all of it",
+				     maximum->number, reserve);
+	}
 	for (size_t i = 0; i < owners->n; i++) {
 		const struct policy_value *names = &owners->at[i]->values[POLICY_OWN_NAMES];
 
 		n_globs += names->n_globs;
-		if (n_globs <= OWNED_MAX)
+		if (n_globs <= OWNED_MAX) {
+			check_owner(owners, i, problems);
 			continue;
+		}
 		problems_add(problems, PROBLEM_ERROR,
 			     (struct place){ names->origin.file, names->origin.line, "OwnNames" },
 			     "OwnNames=: all sections together own at most %d globs", OWNED_MAX);
 		return;
 	}
-	for (size_t i = 0; i < owners->n; i++)
-		check_owner(owners, i, problems);
 }
 
 int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct problems *problems)

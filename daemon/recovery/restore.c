@@ -307,11 +307,12 @@ static int step_ask(struct restoration *restoration, const struct step *step, st
 	return r;
 }
 
-/* New numbers have to be above all numbers of the ledger. */
-static void look_through(struct restoration *restoration)
+static int restore_all(struct restoration *restoration)
 {
 	uint64_t *last = &restoration->daemon->registry.last_number;
+	int r = 0;
 
+	/* New numbers have to be above all numbers of the ledger. */
 	for (size_t i = 0; i < restoration->image.n; i++) {
 		const struct ledger_entry *thing = restoration->image.items[i].entry;
 
@@ -319,13 +320,6 @@ static void look_through(struct restoration *restoration)
 		for (unsigned kind = thing->kind; kind < ENTRY_KINDS_; kind++)
 			restoration->end[kind] = i + 1;
 	}
-}
-
-static int restore_all(struct restoration *restoration)
-{
-	int r = 0;
-
-	look_through(restoration);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++) {
 		const struct step *step = &steps[i];
 		const size_t first = restoration->end[step->kind - 1], end = restoration->end[step->kind];
