@@ -76,7 +76,7 @@ int control_request(const char *path, uint16_t kind, uint16_t flags, const char 
 	size_t mark;
 
 	if (!*ret)
-		return r;
+		return r < 0 ? r : -ENOTCONN;
 	if (!strings)
 		return control_ask(*ret, kind);
 	if (n > WIRE_BATCH_MAX)

@@ -247,17 +247,18 @@ static int listener_set_options(int fd)
 static int listener_listen(struct listener *listener, const char *path, mode_t mode)
 {
 	int type = listener->socket == SOCKET_METRICS ? SOCK_STREAM : SOCK_SEQPACKET;
-	_cleanup_(freep) char *copy = strdup(path);
+	_cleanup_(freep) char *copy = NULL;
 	struct sockaddr_un address;
 	socklen_t length;
 	int r;
 
-	if (!copy)
-		return -ENOMEM;
 	listener->path = path;
 	r = transport_address(path, &address, &length);
 	if (r < 0)
 		return r;
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
 	/* /run/userevd is gone after each boot. A directory that was made here is removed at the end. */
 	listener->made_directory = mkdir(dirname(copy), 0755) == 0;
 	if (!listener->made_directory && errno != EEXIST)
