@@ -30,8 +30,9 @@ static int meet_broker(unsigned number _unused_)
 
 	greet(fd, &page);
 	bits = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, page, 0);
-	if (bits == MAP_FAILED || *bits > 1)
+	if (bits == MAP_FAILED)
 		fail("the page");
+	(void)*bits;
 	close(page);
 	return fd;
 }
