@@ -42,10 +42,11 @@ void doctor_ask_systemd(struct doctor *doctor)
 	/* The units have nothing to do with another socket. */
 	if (!listens)
 		sentence = "Start one: 'userevd --foreground'; if it runs, look at its log.";
-	snprintf(doctor->advice, sizeof(doctor->advice),
-		 "%s In a container, mount the host's directory, not the socket itself: "
-		 "'-v /run/userevd/client:/run/userevd/client:ro', see userevd-containers(7).",
-		 sentence);
+	snprintf(doctor->advice, sizeof(doctor->advice), "%s In a container, %s, see userevd-containers(7).", sentence,
+		 access("/run/userevd/client", F_OK) == 0
+			 ? "start it on its host, and mount its directory, not the socket itself"
+			 : "mount the host's directory, not the socket itself: "
+			   "'-v /run/userevd/client:/run/userevd/client:ro'");
 }
 
 /*
