@@ -25,8 +25,8 @@ SAMPLE, INTERRUPTED_EVERY, RACE_SECONDS = 50, 37, 3
 # otherwise in faults.c.
 HARMLESS = """
 # pure, or about the process's own memory
-asprintf atexit dirname fnmatch free getauxval getenv getopt_long gmtime_r localtime_r mbrtowc memchr memcmp memcpy memmove memrchr memset
-malloc_trim mempcpy munmap madvise newlocale open_memstream optarg opterr optind optopt qsort qsort_r secure_getenv setenv setlocale sigaddset sigemptyset
+asprintf atexit clearerr dirname fnmatch free getauxval getenv getopt_long gmtime_r localtime_r mbrtowc memchr memcmp memcpy memmove memrchr memset
+malloc_trim mbtowc mempcpy mprotect munmap madvise newlocale open_memstream optarg opterr optind optopt qsort qsort_r secure_getenv setenv setlocale sigaddset sigemptyset
 sigfillset snprintf stpcpy strcasecmp strcasestr strncat strchr strchrnul strcmp strcspn strerror strftime strlen strncmp strnlen strpbrk strrchr strsep
 regcomp regexec strsignal strspn strstr strtod strtof strtol strtoul strtoull vasprintf vsnprintf wcwidth environ unsetenv uselocale puts
 
@@ -38,10 +38,10 @@ uname tcgetpgrp
 dlsym posix_spawn_file_actions_destroy posix_spawnattr_destroy posix_spawnattr_init posix_spawnattr_setflags
 posix_spawnattr_setsigdefault posix_spawnattr_setsigmask pthread_attr_destroy pthread_attr_init pthread_attr_setdetachstate pthread_attr_setstacksize
 pthread_cond_broadcast pthread_cond_wait pthread_join pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_setcancelstate
-pthread_sigmask raise sigaction signal sigprocmask tcgetattr tcsetattr umask
+pthread_sigmask raise setitimer sigaction signal sigprocmask tcgetattr tcsetattr umask
 
 # without a useful reaction: the end of a file, output for people, pauses
-_exit abort close closedir dprintf exit fclose ferror fflush fgets fprintf fputs fputc fwrite nanosleep pclose printf putc rewind setvbuf stderr stdout
+_exit abort close closedir dprintf exit fclose ferror fflush fgets fprintf fputs fputc fwrite getc nanosleep pclose printf putc rewind setvbuf stderr stdout
 stdin usleep vfprintf
 
 # on an open file
