@@ -98,7 +98,7 @@ static int start_keeper(struct daemon *daemon, int *ret)
 	ours = pair[0];
 	theirs = pair[1];
 	find_pages(daemon, keepers_pages, geteuid());
-	sweep_others(daemon, own_pages, unprivileged_user(daemon->options.user));
+	sweep_others(daemon, own_pages, daemon->user.uid);
 	posix_spawn_file_actions_init(&actions);
 	r = -posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_SOCKET);
 	/* A process that waits for the end of our output must not wait for the keeper. The keeper reports to the daemon. */
@@ -212,7 +212,7 @@ static int open_embedded(struct daemon *daemon)
 	};
 	int r;
 
-	limits.pages_owner = unprivileged_user(daemon->options.user);
+	limits.pages_owner = daemon->user.uid;
 	find_pages(daemon, own_pages, limits.pages_owner);
 	if (geteuid() == 0)
 		sweep_others(daemon, keepers_pages, 0);

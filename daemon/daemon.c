@@ -301,6 +301,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	/* First of all, so that no program that we start gets them. */
 	r = systemd_take_sockets(&daemon->handed_over);
 	if (r == 0)
+		r = unprivileged_find(options->user, &daemon->user);
+	if (r == 0)
 		r = check_identification(daemon);
 	if (r == 0)
 		r = daemon->loop ? reload_init(daemon) : -ENOSPC;
@@ -319,7 +321,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (r == 0)
 		r = open_sockets(daemon);
 	if (r == 0)
-		r = unprivileged_become(daemon->options.user, &daemon->janitor, remove_files, daemon);
+		r = unprivileged_become(&daemon->user, &daemon->janitor, remove_files, daemon);
 	if (r == 0)
 		reload_keep_first(daemon);
 	if (r != 0) {

@@ -23,6 +23,7 @@ struct daemon {
 	pid_t keeper;	      /* the keeper that we have started; 0: none */
 	double keeper_came;   /* in the place of another; clock_now() */
 	char pages[PATH_MAX]; /* the directory of ours that they are in; "": none */
+	struct user user;     /* at first root, later this one */
 	struct janitor janitor;
 	double started; /* clock_now() */
 	int failed;	/* why it ends by itself: a negative errno */

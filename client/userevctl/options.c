@@ -5,6 +5,7 @@
 #include <getopt.h>
 
 #include "client/userevctl/ctl.h"
+#include "protocol/base/suggest.h"
 
 enum { OPTIONS_MAX = 32, FIRST_KEY = 256 /* above the letters */ };
 
@@ -53,6 +54,35 @@ static void know_options(struct known_options *known, const struct option_row *r
 	}
 }
 
+static _Noreturn void refuse_option(const struct ctl *ctl, const struct known_options *known, bool needs_value)
+{
+	const char letter[] = { '-', (char)optopt, '\0' };
+	/* One letter of "-abc" is found in optopt only. */
+	const char *typed = optopt > ' ' && optopt < 127 ? letter : ctl->argv[optind - 1], *nearest;
+	char name[64], see[64];
+	struct suggestions suggestions = { .wanted = name };
+
+	snprintf(see, sizeof(see), "userevctl %s%s", ctl->command ? ctl->command->name : "--help",
+		 ctl->command ? " --help" : "");
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(typed, "="), typed);
+	for (int i = 0; i < known->n; i++) {
+		char option[64];
+
+		snprintf(option, sizeof(option), "--%s", known->option[i].name);
+		suggest(&suggestions, option, strlen(option));
+	}
+	nearest = suggestions_nearest(&suggestions);
+	if (needs_value)
+		ctl_error("option '%s' needs a value: %s=... See '%s'.", excerpt_of(name).text, name, see);
+	else if (nearest && streq(nearest, name))
+		ctl_error("option '%s' takes no value. See '%s'.", excerpt_of(name).text, see);
+	else if (nearest)
+		ctl_error("there is no option '%s'. Did you mean '%s'? See '%s'.", excerpt_of(name).text, nearest, see);
+	else
+		ctl_error("there is no option '%s'. See '%s'.", excerpt_of(name).text, see);
+	exit(EXIT_USAGE);
+}
+
 static void take_option(const struct option_row *row, const char *prefix, const char *value, void *values)
 {
 	const char *right = option_set(row, value, (char *)values + row->member);
@@ -77,19 +107,15 @@ void options_read_environment(struct ctl *ctl)
 void options_read(struct ctl *ctl, void *values, int least_arguments, int most_arguments)
 {
 	const struct command *command = ctl->command;
-	const char *letters = !command || command->stops_at_argument ? "+h" : "h";
+	const char *letters = !command || command->stops_at_argument ? "+:h" : ":h";
 	struct known_options known = { 0 };
 	int key;
 
-	/* The messages of getopt_long() begin with it. */
-	ctl->argv[0] = (char *)"userevctl";
 	know_options(&known, command ? command->options : NULL, values);
 	know_options(&known, global_options, ctl);
 	while ((key = getopt_long(ctl->argc, ctl->argv, letters, known.option, NULL)) != -1) {
-		if (key == '?') {
-			ctl_note("See 'userevctl %s%s--help'.", command ? command->name : "", command ? " " : "");
-			exit(EXIT_USAGE);
-		}
+		if (key == '?' || key == ':')
+			refuse_option(ctl, &known, key == ':');
 		if (key == 'h')
 			ctl->help = true;
 		else

@@ -142,8 +142,7 @@ static int reload_use_last(struct daemon *daemon)
 
 	if (!daemon->options.state_directory || daemon->options.strict_policy)
 		return POLICY_E_WRONG;
-	r = last_policy_read(daemon->options.state_directory, unprivileged_user(daemon->options.user), &policy, &time,
-			     &why);
+	r = last_policy_read(daemon->options.state_directory, daemon->user.uid, &policy, &time, &why);
 	/* Guard= is read before the kernel is opened, and not again. */
 	if (r == 0 && registry->kernel &&
 	    policy_daemon(policy, POLICY_GUARD)->number != policy_daemon(registry->policy, POLICY_GUARD)->number)
@@ -187,7 +186,7 @@ int reload_first(struct daemon *daemon)
 	int r;
 
 	if (daemon->options.state_directory)
-		last_policy_make_directory(daemon->options.state_directory, unprivileged_user(daemon->options.user));
+		last_policy_make_directory(daemon->options.state_directory, daemon->user.uid);
 	outcome_fill(daemon, outcome);
 	outcome_adopt(daemon, outcome);
 	r = outcome->r;

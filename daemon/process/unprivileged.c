@@ -21,19 +21,22 @@ void unprivileged_hide(void)
 #endif
 }
 
-/* The user of this name. NULL: the user userevd, otherwise the user nobody. */
-static const struct passwd *user_find(const char *name)
+int unprivileged_find(const char *name, struct user *ret)
 {
-	const struct passwd *user = getpwnam(name ? name : "userevd");
+	const struct passwd *user;
 
-	return user || name ? user : getpwnam("nobody");
-}
-
-uid_t unprivileged_user(const char *name)
-{
-	const struct passwd *user = geteuid() == 0 ? user_find(name) : NULL;
-
-	return user ? user->pw_uid : geteuid();
+	*ret = (struct user){ geteuid(), getegid() };
+	if (ret->uid != 0)
+		return 0;
+	user = getpwnam(name ? name : "userevd");
+	if (!user && !name)
+		user = getpwnam("nobody");
+	if (!user) {
+		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
+		return -ENOENT;
+	}
+	*ret = (struct user){ user->pw_uid, user->pw_gid };
+	return 0;
 }
 
 /* The pipe ends when the daemon has exited, in any way. */
@@ -73,23 +76,15 @@ static int janitor_start(struct janitor *janitor, void (*remove)(void *), void *
 	return r;
 }
 
-int unprivileged_become(const char *name, struct janitor *janitor, void (*remove)(void *), void *data)
+int unprivileged_become(const struct user *user, struct janitor *janitor, void (*remove)(void *), void *data)
 {
-	const struct passwd *user;
 	int r;
 
-	if (geteuid() != 0)
-		return 0;
-	user = user_find(name);
-	if (!user) {
-		log_error("there is no user '%s'; give another --user", name ? name : "nobody");
-		return -ENOENT;
-	}
-	if (user->pw_uid == 0)
+	if (user->uid == geteuid())
 		return 0;
 	r = janitor_start(janitor, remove, data);
 	if (r == 0)
-		r = privileges_become(user->pw_uid, user->pw_gid);
+		r = privileges_become(user->uid, user->gid);
 	if (r < 0)
 		log_error("can't give up root's privileges: %s", strerror(-r));
 	/* The change of the user has reset this to fs.suid_dumpable. */

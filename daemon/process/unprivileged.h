@@ -7,6 +7,11 @@
 
 #include "protocol/base/base.h"
 
+struct user {
+	uid_t uid;
+	gid_t gid;
+};
+
 /* A root process that removes files when the daemon has ended, which only root can do. */
 struct janitor {
 	pid_t pid; /* 0: there is none */
@@ -15,13 +20,16 @@ struct janitor {
 
 /* Keeps all users but root from tracing this process and reading its /proc files: it has clients' fds and the policy. */
 void unprivileged_hide(void);
-/* The uid after unprivileged_become() with this name, or NULL for the default: the current uid if that is not root, or there is no such user. */
-uid_t unprivileged_user(const char *name);
+/*
+ * Whose privileges are kept: those of the user with this name, for NULL of userevd, otherwise of nobody; without root, our own. To be
+ * called once: a look-up that fails only now and then would have two answers. 0, or a negative errno after a line in the log.
+ */
+int unprivileged_find(const char *name, struct user *ret);
 
 /*
  * To be called when everything is open that only root can open: permanently becomes the user, without any privilege. A janitor calls
- * `remove` when this process has ended. Does nothing without root, or for the user root. 0, or a negative errno after a line in the log.
+ * `remove` when this process has ended. Does nothing if it is the current user. 0, or a negative errno after a line in the log.
  */
-int unprivileged_become(const char *name, struct janitor *, void (*remove)(void *), void *data);
+int unprivileged_become(const struct user *, struct janitor *, void (*remove)(void *), void *data);
 /* At the end: waits until the janitor has removed everything. False: there is none. */
 bool janitor_end(struct janitor *);

@@ -177,7 +177,8 @@ if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
 	row 'root on a plain host, nothing guards' '\[note\] guard: off|\[ok\] +backend: status-page' ''
 	daemon --guard=off
 	stays=yes row 'root in a cgroup that was given away, nothing guards' \
-		'\[fail\] (daemon|policy): .*refused.* where nothing guards it; .*AllowHost[A-Za-z]*=yes' '' \
+		'\[fail\] (daemon|policy): .*refused.* where nothing guards it; .*AllowHost[A-Za-z]*=yes' \
+		'Use another user, run the guard' \
 		own_cgroup "$ctl"
 	over
 	rmdir /sys/fs/cgroup/doctor.slice/given/inner /sys/fs/cgroup/doctor.slice/given /sys/fs/cgroup/doctor.slice

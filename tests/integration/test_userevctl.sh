@@ -64,6 +64,9 @@ check '… and fails' exits 1 "$ctl" doctor
 check 'a wrong command is exit status 2' exits 2 "$ctl" evnets
 check '… and names the right one' says "Did you mean 'events'" "$ctl" evnets
 check 'a wrong option is exit status 2' exits 2 "$ctl" events --nosuch
+check '… and names the right one' says "Did you mean '--foreign'" "$ctl" tail --foriegn
+check '… also of one letter' says "no option '-x'. See 'userevctl events --help'" "$ctl" events -x
+check 'an option without its value says so' says "option '--count' needs a value" "$ctl" tail --count
 check 'a missing argument is exit status 2' exits 2 "$ctl" enable
 check 'version without a daemon' says 'userevctl [0-9]' "$ctl" version
 

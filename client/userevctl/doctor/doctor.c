@@ -91,6 +91,13 @@ static int doctor_greet(struct doctor *doctor)
 	return r;
 }
 
+const char *doctor_advice(const char *refusal, const char *advice)
+{
+	return strstr(refusal, "AllowHost")
+		       ? "Use another user, run the guard if the kernel supports it (userevd-guard(8)), or ask the admin to allow it."
+		       : advice;
+}
+
 static bool check_daemon(struct doctor *doctor)
 {
 	const struct obstacle table[] = {
@@ -107,7 +114,9 @@ static bool check_daemon(struct doctor *doctor)
 		finding(doctor, MARK_OK, "daemon", NULL, "it answers; this is tenant %s", doctor->tenant);
 	else if (r == -EREMOTEIO)
 		finding(doctor, MARK_FAIL, "daemon",
-			"See 'journalctl -u userevd'; 'userevctl events' shows an admin which programs hold connections.",
+			doctor_advice(
+				control_refusal.sentence,
+				"See 'journalctl -u userevd'; 'userevctl events' shows an admin which programs hold connections."),
 			"it refused the connection (%s): %s", refusal_name(control_refusal.number),
 			control_refusal.sentence);
 	else

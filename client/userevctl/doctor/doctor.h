@@ -33,6 +33,9 @@ void finding(struct doctor *, enum mark, const char *subject, const char *advice
 	_printf_(5, 6);
 void findings_end(struct doctor *);
 
+/* doctor.c: what helps against this refusal: of a root whose data files no guard protects, or otherwise `advice`. */
+const char *doctor_advice(const char *refusal, const char *advice);
+
 /* host.c */
 void doctor_ask_systemd(struct doctor *);
 void doctor_check_policy_files(struct doctor *);

@@ -66,7 +66,8 @@ void doctor_check_registration(struct doctor *doctor)
 	if (r == 0)
 		finding(doctor, MARK_OK, "policy", NULL, "a test event was registered");
 	else
-		finding(doctor, MARK_FAIL, r == -EDQUOT ? "quota" : "policy", registration_advice(r),
+		finding(doctor, MARK_FAIL, r == -EDQUOT ? "quota" : "policy",
+			doctor_advice(userev_refusal(), registration_advice(r)),
 			"the registration of a test event was refused: %s",
 			*userev_refusal() ? safe_string(userev_refusal()).text : strerror(-r));
 }
