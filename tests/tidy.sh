@@ -7,7 +7,8 @@
 
 set -u
 export FLAGS
-FLAGS="-std=c17 -D_GNU_SOURCE -DVERSION=\"0\" -I. -Iclient -isystem ${B:-build}/skeleton $(pkg-config --cflags libtracefs check)"
+# Types are errors: some benchmarks are built nowhere else in CI.
+FLAGS="-Werror=incompatible-pointer-types -std=c17 -D_GNU_SOURCE -DVERSION=\"0\" -I. -Iclient -isystem ${B:-build}/skeleton $(pkg-config --cflags libtracefs check)"
 failed=0
 
 # With comments, since some are for clang-tidy.

@@ -33,7 +33,7 @@ static void charge(struct world *world, size_t tenant, size_t event)
 	struct quota_refusal refusal;
 
 	quota_event_init(&world->event[event], &world->machine);
-	if (quota_charge(&world->tenant[tenant]->own, &world->event[event], NULL, &world->charge[event], &refusal) != 0)
+	if (quota_charge(&world->tenant[tenant]->own[RESOURCE_EVENTS], &world->event[event], NULL, &world->charge[event], &refusal) != 0)
 		fail("refused");
 }
 
@@ -88,7 +88,7 @@ static double decide_for(struct world *world, size_t askers)
 
 	quota_event_init(&event, &world->machine);
 	for (size_t i = 0; i < DECISIONS; i++) {
-		quota_charge(&world->tenant[tenant]->own, &event, NULL, &receipt, &refusal);
+		quota_charge(&world->tenant[tenant]->own[RESOURCE_EVENTS], &event, NULL, &receipt, &refusal);
 		quota_charge_deinit(&receipt);
 		tenant = (tenant + STRIDE) % askers;
 	}
@@ -108,7 +108,7 @@ static double decide_about(struct world *world, size_t asked)
 		fail("level_get");
 	begin = now();
 	for (size_t i = 0; i < DECISIONS; i++) {
-		quota_charge(&asker->own, &world->event[event], NULL, &receipt, &refusal);
+		quota_charge(&asker->own[RESOURCE_EVENTS], &world->event[event], NULL, &receipt, &refusal);
 		quota_charge_deinit(&receipt);
 		event = (event + STRIDE) % asked;
 	}
