@@ -33,7 +33,8 @@ static void charge(struct world *world, size_t tenant, size_t event)
 	struct quota_refusal refusal;
 
 	quota_event_init(&world->event[event], &world->machine);
-	if (quota_charge(&world->tenant[tenant]->own[RESOURCE_EVENTS], &world->event[event], NULL, &world->charge[event], &refusal) != 0)
+	if (quota_charge(&world->tenant[tenant]->own[RESOURCE_EVENTS], &world->event[event], NULL,
+			 &world->charge[event], &refusal) != 0)
 		fail("refused");
 }
 
