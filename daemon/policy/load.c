@@ -159,7 +159,8 @@ static bool copy_read(struct policy *policy, char *bytes, size_t size, struct pr
 int policy_load_copy(struct policy_copy *copy, struct problems *problems, struct policy **ret)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = policy_new();
-	char *bytes = policy ? policy_allocate(policy, copy->size) : NULL;
+	/* A memory stream that has failed leaves no bytes, and its fclose() succeeds. */
+	char *bytes = policy && copy->bytes ? policy_allocate(policy, copy->size) : NULL;
 	bool is_copy;
 
 	if (!bytes)

@@ -329,6 +329,15 @@ TEST(thousand_globs_can_be_owned)
 			"etc/a.conf:4: OwnNames=: all sections together own at most 1000 globs\n");
 }
 
+/* What an open_memstream() leaves that had no memory. */
+TEST(copy_without_bytes_is_a_lack_of_memory)
+{
+	struct policy_copy copy = { 0 };
+	struct policy *policy = NULL;
+
+	ck_assert_int_eq(policy_load_copy(&copy, &problems, &policy), -ENOMEM);
+}
+
 /* Each allocation fails in turn. */
 TEST(failed_allocation_loses_nothing)
 {
