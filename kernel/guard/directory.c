@@ -60,19 +60,13 @@ static int directory_open(const char *path, bool make, int *ret, struct text *wh
 	struct stat status;
 	int r;
 
-	if (make && mkdir(path, 0700) < 0 && errno != EEXIST) {
-		r = -errno;
-		directory_explain(path, r, why);
-		return r;
-	}
+	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return make ? -ESTALE : 0;
-	if (fd < 0) {
-		r = -errno;
-		directory_explain(path, r, why);
-		return r;
-	}
+	if (fd < 0)
+		return -errno;
 	r = guard_directory_check(fd, path, why);
 	if (r < 0)
 		return r;
@@ -95,10 +89,10 @@ int guard_directory_open(const char *path, bool make, int *ret, struct text *why
 	do
 		r = directory_open(path, make, ret, why);
 	while (r == -ESTALE);
-	if (r == 0 && *ret >= 0 && fchdir(*ret) < 0) {
+	if (r == 0 && *ret >= 0 && fchdir(*ret) < 0)
 		r = -errno;
+	if (r < 0 && why->length == 0)
 		directory_explain(path, r, why);
-	}
 	return r;
 }
 

@@ -314,22 +314,10 @@ static inline int read_type(struct parser *parser, struct field *field, const ch
 	return 0;
 }
 
-/* Behind the type there is no name, or something else. */
-static int refuse_rest(struct parser *parser, const char *at, bool is_text)
-{
-	const struct word name = word_until(at, " ;");
-
-	if (name.length == 0)
-		return refuse_field(parser, "", "is not complete; it wants a name: TYPE NAME");
-	if (at[name.length] != ' ')
-		return refuse_field_name(parser, name, is_text);
-	return refuse_word(parser, "", word_until(at + name.length + 1, " ;"),
-			   "is one word too many; a field is TYPE NAME, and ';' ends it");
-}
-
 /* TYPE NAME */
 static inline int read_plain(struct parser *parser, const char *at, struct field *field, struct word *ret_name)
 {
+	struct word rest;
 	int r = read_type(parser, field, &at);
 
 	if (r != 0)
@@ -338,9 +326,15 @@ static inline int read_plain(struct parser *parser, const char *at, struct field
 	at += *at == ' ';
 	*ret_name = (struct word){ at, identifier_length(at) };
 	parser->at = at + ret_name->length;
-	if (ret_name->length == 0 || is_digit(*at) || (*parser->at != ';' && *parser->at != '\0'))
-		return refuse_rest(parser, at, field->is_text);
-	return 0;
+	if (ret_name->length > 0 && !is_digit(*at) && (*parser->at == ';' || *parser->at == '\0'))
+		return 0;
+	rest = word_until(at, " ;");
+	if (rest.length == 0)
+		return refuse_field(parser, "", "is not complete; it wants a name: TYPE NAME");
+	if (at[rest.length] != ' ')
+		return refuse_field_name(parser, rest, field->is_text);
+	return refuse_word(parser, "", word_until(at + rest.length + 1, " ;"),
+			   "is one word too many; a field is TYPE NAME, and ';' ends it");
 }
 
 static inline int read_field(struct parser *parser, const char *at)

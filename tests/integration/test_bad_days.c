@@ -113,10 +113,9 @@ TEST(full_disk_costs_the_log_alone)
 	/* It has no end, so the fixture must not read it. */
 	ck_assert_int_eq(unlink(scene.fixture.log), 0);
 	for (unsigned i = 0; i < n; i++) {
-		int socket = fixture_client(&scene.fixture);
+		_cleanup_(fd_closep) int socket = fixture_client(&scene.fixture);
 
 		ck_assert_uint_eq(raw_register(socket, "not a description", NULL, NULL), REFUSAL_BAD_DESCRIPTION);
-		close(socket);
 	}
 	scene_end(&scene, 4096, "a full disk, and %u refusals for the log", n);
 }

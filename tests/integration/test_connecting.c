@@ -100,14 +100,13 @@ static void query_from_child(int socket, uid_t uid)
 DAEMON_TEST(hello_sent_during_accept_is_answered)
 {
 	for (unsigned i = 0; i < (is_emulated() ? 100 : 3000); i++) {
-		int socket = raw_connect(fixture->socket);
+		_cleanup_(fd_closep) int socket = raw_connect(fixture->socket);
 
 		/* A little later each time, so that some of them hit the moment. */
 		for (volatile unsigned spin = i % 64 * 200; spin > 0; spin--)
 			;
 		raw_say_hello(socket);
 		expect_kind(socket, KIND_WELCOME);
-		close(socket);
 	}
 }
 

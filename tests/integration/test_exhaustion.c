@@ -90,10 +90,9 @@ SCENE_TEST(connection_beyond_the_maximum_is_always_refused)
 	most_connections(MAXIMUM);
 	connect_many(scene, sockets, MAXIMUM, true);
 	for (unsigned i = 0; i < more; i++) {
-		int socket = raw_connect(scene->fixture.socket);
+		_cleanup_(fd_closep) int socket = raw_connect(scene->fixture.socket);
 
 		expect_cut(socket, REFUSAL_TOO_MANY_CONNECTIONS);
-		close(socket);
 	}
 	await_status(&scene->fixture, "connections=%u", MAXIMUM + 1);
 	close_many(sockets, MAXIMUM);

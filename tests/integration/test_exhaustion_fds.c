@@ -120,7 +120,7 @@ SCENE_TEST(nested_sockets_do_not_affect_other_tenants, .needs_root = "sockets in
 /* The client has no free fd, neither for its page nor for its stream. */
 static void greet_without_room(const struct scene *scene)
 {
-	int socket = raw_connect(scene->fixture.socket);
+	_cleanup_(fd_closep) int socket = raw_connect(scene->fixture.socket);
 	struct raw_reply reply;
 
 	limit_fds_of(0, (rlim_t)lowest_free_fd());
@@ -132,7 +132,6 @@ static void greet_without_room(const struct scene *scene)
 	ck_assert_int_eq(reply.size, -EPROTO);
 	limit_fds_of(0, RLIM_INFINITY);
 	expect_account(socket, "leases=1");
-	close(socket);
 }
 
 SCENE_TEST(client_without_an_fd_loses_its_stream_alone)

@@ -218,12 +218,11 @@ static void (*const ways[])(int socket) = {
 static _Noreturn void be_hostile(void)
 {
 	for (;;) {
-		int socket = hello();
+		_cleanup_(fd_closep) int socket = hello();
 
 		deeds->rounds[process]++;
 		if (socket >= 0)
 			ways[process % ARRAY_SIZE(ways)](socket);
-		fd_close(socket);
 	}
 }
 

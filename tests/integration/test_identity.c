@@ -157,7 +157,7 @@ DAEMON_TEST(container_in_a_crash_loop_keeps_to_its_maximum, .options = { "--max-
 {
 	enum { LIVES = 60, SURVIVES = 20 };
 	unsigned taken = 0;
-	int stream = -1;
+	_cleanup_(fd_closep) int stream = -1;
 
 	for (unsigned life = 0; life < LIVES; life++) {
 		/* Closed now and then; otherwise no event would ever be free again. */
@@ -168,7 +168,6 @@ DAEMON_TEST(container_in_a_crash_loop_keeps_to_its_maximum, .options = { "--max-
 		taken += live_and_crash(fixture, life, &stream);
 		ck_assert_uint_eq(taken, MAXIMUM * (1 + life / SURVIVES));
 	}
-	close(stream);
 }
 
 DAEMON_TEST(sessions_of_a_user_share_one_maximum, .options = { "--max-events=4" },
@@ -271,7 +270,7 @@ DAEMON_TEST(rootless_containers_named_by_policy_are_tenants,
 /* A client that connects to this cgroup now is of that tenant. */
 static void expect_new_client_of(const struct fixture *fixture, const char *cgroup, const char *tenant)
 {
-	struct actor actor = actor_in(fixture, cgroup, USER);
+	_cleanup_(actor_end) struct actor actor = actor_in(fixture, cgroup, USER);
 	struct seen_tenants seen;
 	bool found = false;
 
@@ -280,7 +279,6 @@ static void expect_new_client_of(const struct fixture *fixture, const char *cgro
 		found |= is_tenant(&seen.tenant[i], tenant) &&
 			 seen.tenant[i].connections == (i == 0 ? 2 : 1); /* the first tenant has a client that stays */
 	ck_assert_msg(found, "it is not of %s", tenant);
-	actor_end(&actor);
 }
 
 /* Connections in between do not delay that the change is noticed. */
@@ -303,7 +301,7 @@ DAEMON_TEST(changed_delegation_counts_within_a_second, .policy = NAMESPACES_ARE_
 	const char *tenants[] = { make_cgroup("slice"), make_cgroup("slice/pod/container/app"),
 				  make_cgroup("slice/pod/container"), make_cgroup("slice/pod") };
 	const char *leaf = tenants[1];
-	struct actor stays = actor_in(fixture, leaf, USER);
+	_cleanup_(actor_end) struct actor stays = actor_in(fixture, leaf, USER);
 
 	for (size_t i = 1; i < ARRAY_SIZE(tenants); i++) {
 		expect_new_client_of(fixture, leaf, tenants[i - 1]);
@@ -313,20 +311,18 @@ DAEMON_TEST(changed_delegation_counts_within_a_second, .policy = NAMESPACES_ARE_
 	}
 	for (size_t i = ARRAY_SIZE(tenants) - 1; i > 0 && removexattr(tenants[i], "user.delegate") == 0; i--)
 		expect_noticed(fixture, leaf, tenants[i - 1]);
-	actor_end(&stays);
 }
 
 DAEMON_TEST(changed_owner_counts_within_a_second, .policy = NAMESPACES_ARE_TRUSTED, .needs_cgroups = "delegation")
 {
 	const char *slice = make_cgroup("slice"), *pod = make_cgroup("slice/pod"), *leaf = make_cgroup("slice/pod/app");
-	struct actor stays = actor_in(fixture, leaf, USER);
+	_cleanup_(actor_end) struct actor stays = actor_in(fixture, leaf, USER);
 
 	expect_new_client_of(fixture, leaf, slice);
 	ck_assert_int_eq(chown(pod, USER, USER), 0);
 	expect_noticed(fixture, leaf, pod);
 	ck_assert_int_eq(chown(pod, 0, 0), 0);
 	expect_noticed(fixture, leaf, slice);
-	actor_end(&stays);
 }
 
 int main(void)

@@ -63,7 +63,6 @@ TEST(invalid_packet_ends_keeper_and_does_nothing)
 		ck_assert_int_eq(keeper_stop(&keeper), EXIT_FAILURE);
 	}
 }
-END_TEST
 
 TEST(failed_calls_do_not_stop_others)
 {
@@ -114,7 +113,6 @@ TEST(failed_calls_do_not_stop_others)
 	ck_assert(eventually(!kernel_has("keeper_half")));
 	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
 }
-END_TEST
 
 static void expect_capabilities(pid_t pid, uint64_t kept)
 {
@@ -148,7 +146,6 @@ TEST(keeper_may_send_always_and_persist_if_allowed)
 	expect_to_keep(NULL, to_send);
 	expect_to_keep((const char *const[]){ "--allow-persist", NULL }, to_send | UINT64_C(1) << PERFMON);
 }
-END_TEST
 
 /* --- calls under way --- */
 
@@ -257,7 +254,6 @@ TEST(enabler_processes_have_limited_size)
 	ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == busy.n));
 	stop_busy(&busy);
 }
-END_TEST
 
 TEST(many_packets_are_answered_in_order)
 {
@@ -275,7 +271,6 @@ TEST(many_packets_are_answered_in_order)
 	close(other.fd);
 	stop_busy(&busy);
 }
-END_TEST
 
 /* All of them, before they answer; or while they register. */
 TEST(requests_of_dead_enablers_are_sent_again)
@@ -300,7 +295,6 @@ TEST(requests_of_dead_enablers_are_sent_again)
 		stop_busy(&busy);
 	}
 }
-END_TEST
 
 TEST(dead_idle_enabler_is_replaced_when_needed)
 {
@@ -323,7 +317,6 @@ TEST(dead_idle_enabler_is_replaced_when_needed)
 	ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == busy.n));
 	stop_busy(&busy);
 }
-END_TEST
 
 /* Its successor is forked from a keeper that has files of clients, and must not keep any of them open. */
 TEST(dead_spawner_is_replaced_when_needed)
@@ -348,7 +341,6 @@ TEST(dead_spawner_is_replaced_when_needed)
 	}
 	stop_busy(&busy);
 }
-END_TEST
 
 /* The machine has no file for a successor of a process whose registrations are under way: they are refused, and the keeper stays. */
 TEST(first_requests_of_dead_enabler_may_fail)
@@ -373,7 +365,6 @@ TEST(first_requests_of_dead_enabler_may_fail)
 	expect_call(&busy.keeper, register_on(1, event), KERNEL_OK);
 	stop_busy(&busy);
 }
-END_TEST
 
 /* With other fields it is refused. */
 TEST(event_under_way_is_shared)
@@ -406,7 +397,6 @@ TEST(event_under_way_is_shared)
 	ck_assert_int_eq(taken.result, KERNEL_E_NAME_TAKEN);
 	stop_busy(&busy);
 }
-END_TEST
 
 TEST(stream_is_freed_after_its_registrations)
 {
@@ -430,7 +420,6 @@ TEST(stream_is_freed_after_its_registrations)
 	ck_assert(eventually(!kernel_has("keeper_0") && !kernel_has("keeper_299")));
 	stop_busy(&busy);
 }
-END_TEST
 
 TEST(gone_daemon_leaves_nothing)
 {
@@ -441,7 +430,6 @@ TEST(gone_daemon_leaves_nothing)
 	free(send_packets(&busy.keeper));
 	stop_busy(&busy);
 }
-END_TEST
 
 TEST(invalid_packet_behind_calls_ends_keeper)
 {
@@ -458,7 +446,6 @@ TEST(invalid_packet_behind_calls_ends_keeper)
 	keeper_expect_the_end(&busy.keeper);
 	ck_assert_int_eq(keeper_stop(&busy.keeper), EXIT_FAILURE);
 }
-END_TEST
 
 TEST(keeper_checks_its_options)
 {
@@ -480,4 +467,3 @@ TEST(keeper_checks_its_options)
 		ck_assert_msg(strstr(output, rows[i].output), "%s", output);
 	}
 }
-END_TEST

@@ -117,7 +117,6 @@ TEST(name_of_a_removed_event_settles)
 	close(streams[1]);
 	stop(&keeper);
 }
-END_TEST
 
 TEST(name_of_a_foreign_event_is_refused_at_once)
 {
@@ -136,7 +135,6 @@ TEST(name_of_a_foreign_event_is_refused_at_once)
 	forget_rogue("keeper_foreign");
 	stop(&keeper);
 }
-END_TEST
 
 /* --- registering --- */
 
@@ -164,7 +162,6 @@ TEST(index_behind_foreign_event_is_noticed)
 	forget_rogue("keeper_rogue");
 	stop(&keeper);
 }
-END_TEST
 
 /* New events of the page, and events that it has already. */
 TEST(own_indexes_are_not_self_registered)
@@ -196,7 +193,6 @@ TEST(own_indexes_are_not_self_registered)
 	close(streams[1]);
 	stop(&keeper);
 }
-END_TEST
 
 TEST(event_registered_before_lingering_is_found)
 {
@@ -215,7 +211,6 @@ TEST(event_registered_before_lingering_is_found)
 	forget_rogue("keeper_rogue");
 	stop(&keeper);
 }
-END_TEST
 
 static struct kernel_call look(struct keeper *keeper)
 {
@@ -245,7 +240,6 @@ TEST(event_registered_while_lingering_is_counted)
 	forget_rogue("keeper_rogue");
 	stop(&keeper);
 }
-END_TEST
 
 /* --- locks --- */
 
@@ -265,7 +259,6 @@ TEST(stream_without_lock_is_still_open)
 	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
 	stop(&keeper);
 }
-END_TEST
 
 /* By a program that waited for the byte. */
 TEST(stream_with_foreign_lock_is_gone)
@@ -286,7 +279,6 @@ TEST(stream_with_foreign_lock_is_gone)
 	close(streams[1]);
 	stop(&keeper);
 }
-END_TEST
 
 /* A guarded stream has its lock, and no witness. */
 TEST(guarded_stream_has_no_witness)
@@ -306,7 +298,6 @@ TEST(guarded_stream_has_no_witness)
 	ck_assert_int_eq(keeper_do(&keeper, call), KERNEL_E_GONE);
 	stop(&keeper);
 }
-END_TEST
 
 TEST(witness_of_dead_keeper_goes_with_its_file)
 {
@@ -329,4 +320,3 @@ TEST(witness_of_dead_keeper_goes_with_its_file)
 	free(before);
 	stop(&next);
 }
-END_TEST

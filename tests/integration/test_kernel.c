@@ -320,9 +320,6 @@ TEST(kernels_maximum_is_set_once_by_policy)
 	janitor_end(&janitor);
 }
 
-/* Otherwise a later description with other fields gets a format of its own. */
-#define ONE_FORMAT "[/**]\nAllowMultiFormat=no\n"
-
 DAEMON_TEST(foreign_event_is_joined_or_refused, .policy = ONE_FORMAT, .needs_kernel = "a foreign event")
 {
 	const uint32_t record[] = { 0, 42 };

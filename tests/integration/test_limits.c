@@ -35,7 +35,7 @@ static int come_back(const struct fixture *fixture, int socket)
 DAEMON_TEST(event_after_the_last_is_refused_and_costs_nothing, .options = { "--max-events=3" })
 {
 	uint32_t bit;
-	int socket = fixture_client(fixture);
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
 	expect_granted(socket, "one");
 	bit = expect_granted(socket, "two");
@@ -53,7 +53,6 @@ DAEMON_TEST(event_after_the_last_is_refused_and_costs_nothing, .options = { "--m
 	}
 	expect_granted(socket, "four");
 	expect_refusal_to_cost_nothing(fixture, socket, "two", REFUSAL_QUOTA_EXCEEDED, "3 of 3");
-	close(socket);
 }
 
 DAEMON_TEST(tenant_near_its_maximum_is_logged, .options = { "--max-events=5" })
@@ -210,12 +209,11 @@ DAEMON_TEST(client_may_fill_the_whole_page,
 DAEMON_TEST(client_may_fill_a_page_of_a_thousand,
 	    .options = { "--max-events=40000", "--page-bits=1024", "--capacity=2046" })
 {
-	int socket = fixture_client(fixture);
+	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 
 	fill_page(fixture, socket, 1023, 128);
 	expect_refusal_to_cost_nothing(fixture, socket, "one_more", REFUSAL_QUOTA_EXCEEDED,
 				       "1023 events, a fair share");
 	socket = come_back(fixture, socket);
 	expect_granted(socket, "one_more");
-	close(socket);
 }

@@ -7,9 +7,6 @@
 #include "tests/integration/machine.h"
 #include "tests/integration/policy.h"
 
-/* Otherwise a later description with other fields gets a format of its own. */
-#define ONE_FORMAT "[/**]\nAllowMultiFormat=no\n"
-
 static void add_dynamic_event(const char *description)
 {
 	char line[256];
@@ -51,14 +48,12 @@ DAEMON_TEST(formats_of_one_name_live_side_by_side, .needs_kernel = "events of on
 {
 	struct answer one, other, plain, again;
 	uint32_t record[3] = { 0 };
-	int socket;
 	_cleanup_(fd_closep) int stream = -1;
+	_cleanup_(fd_closep) int socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
 
-	socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
 	if (!offers_multi_format(fixture)) {
 		ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream),
 				  REFUSAL_KERNEL_TOO_OLD);
-		close(socket);
 		return;
 	}
 	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream), 0);
@@ -79,7 +74,6 @@ DAEMON_TEST(formats_of_one_name_live_side_by_side, .needs_kernel = "events of on
 	ck_assert_int_eq(write(stream, record, 8), 8);
 	expect_records(fixture, "multi", 1, 1);
 	expect_records(fixture, "multi.", 2, 101);
-	close(socket);
 }
 
 /* `second_first`: a foreign event has the name, with the fields of the first. */
@@ -118,9 +112,8 @@ DAEMON_TEST(later_description_gets_a_format_of_its_own, .needs_kernel = "a later
 {
 	struct janitor janitor;
 
-	if (!offers_multi_format(fixture)) {
+	if (!offers_multi_format(fixture))
 		return;
-	}
 	expect_both_formats(fixture, "late", false);
 	/* The daemon learns of a foreign event from the kernel's answer. */
 	janitor_start(&janitor, delete_event, "foreign");

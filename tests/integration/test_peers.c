@@ -29,7 +29,7 @@ enum { USER = 12345 };
 /* Runs a part of a test as the first process of a pid namespace, with the namespace's /proc or the one from outside. */
 static void run_in_a_pid_namespace(bool with_proc, void (*run)(int outside), int outside)
 {
-	int ours = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+	_cleanup_(fd_closep) int ours = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
 	pid_t pid;
 
 	ck_assert_int_eq(unshare(CLONE_NEWPID), 0);
@@ -45,7 +45,6 @@ static void run_in_a_pid_namespace(bool with_proc, void (*run)(int outside), int
 	await_success(pid);
 	/* No process can be started in a namespace whose first process has ended. */
 	ck_assert_int_eq(setns(ours, CLONE_NEWPID), 0);
-	close(ours);
 }
 
 /* Connects to each socket whose path it reads, and hands the connection over. */
@@ -54,10 +53,9 @@ static void connect_for_others(void)
 	char path[128] = "";
 
 	while (read(3, path, sizeof(path) - 1) > 0) {
-		int fd = raw_connect(path);
+		_cleanup_(fd_closep) int fd = raw_connect(path);
 
 		ck_assert_int_eq(transport_send(3, "x", 1, &fd, 1, 0), 0);
-		close(fd);
 	}
 	_exit(EXIT_SUCCESS);
 }

@@ -101,7 +101,7 @@ DAEMON_TEST(request_with_streams_is_refused)
 	const uint32_t number = 1;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
-		int socket = open_for(fixture, &samples[i]);
+		_cleanup_(fd_closep) int socket = open_for(fixture, &samples[i]);
 		struct packet *packet = raw_packet(samples[i].kind);
 
 		encode_begin(packet, samples[i].kind, 1, 0, &number, 1);
@@ -109,7 +109,6 @@ DAEMON_TEST(request_with_streams_is_refused)
 			samples[i].fill(packet);
 		ck_assert_int_eq(raw_send(socket), 0);
 		expect_cut(socket, REFUSAL_BAD_PACKET);
-		close(socket);
 	}
 }
 
@@ -219,7 +218,7 @@ static void expect_fds_to_be_refused(const struct fixture *fixture, const struct
 {
 	uint8_t packet[SAMPLE_MAX];
 	size_t size = build(sample, packet);
-	int socket = open_for(fixture, sample);
+	_cleanup_(fd_closep) int socket = open_for(fixture, sample);
 
 	/* The connection itself is the worst fd to send: it could keep itself open. */
 	if (send_with_fds(socket, packet, size, n == 1 ? socket : STDIN_FILENO, n)) {
@@ -229,7 +228,6 @@ static void expect_fds_to_be_refused(const struct fixture *fixture, const struct
 		send_bytes(socket, packet, size - 1);
 		expect_cut(socket, REFUSAL_BAD_PACKET);
 	}
-	close(socket);
 }
 
 DAEMON_TEST(fds_attached_to_a_request_are_refused_and_closed)

@@ -192,10 +192,9 @@ static void write_and_go(const struct fixture *fixture, unsigned requests, bool 
 {
 	const uint32_t record[] = { 0, 7 };
 	struct answer answer;
-	int socket;
 	_cleanup_(fd_closep) int stream = -1;
+	_cleanup_(fd_closep) int socket = raw_hello(fixture->socket, 0, NULL, NULL);
 
-	socket = raw_hello(fixture->socket, 0, NULL, NULL);
 	ck_assert_uint_eq(raw_register(socket, "gone u32 a", &answer, &stream), 0);
 	for (unsigned i = 0; i < requests; i++) {
 		encode_fixed(raw_packet(KIND_LOST), KIND_LOST, &(struct wire_lost){ 0 });
@@ -204,7 +203,6 @@ static void write_and_go(const struct fixture *fixture, unsigned requests, bool 
 	ck_assert_int_eq(write(stream, record, sizeof(record)), sizeof(record));
 	if (release)
 		send_release(socket, answer.bit);
-	close(socket);
 }
 
 DAEMON_TEST(record_before_release_or_end_is_shown_at_once, .options = { "--backend=embedded" })

@@ -128,7 +128,7 @@ TEST(stale_socket_is_taken_over_in_the_background)
 TEST(relative_paths_work_in_the_background)
 {
 	char directory[64], output[1024];
-	int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(fd_closep) int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	make_temporary_directory(directory, sizeof(directory));
@@ -140,7 +140,6 @@ TEST(relative_paths_work_in_the_background)
 	ck_assert_int_lt(access("below", F_OK), 0);
 	ck_assert_int_eq(fchdir(before), 0);
 	ck_assert_int_eq(rmdir(directory), 0);
-	close(before);
 }
 
 static void expect_start_to_fail(const char *socket, const char *control, const char *part)

@@ -3,14 +3,16 @@
 
 /* Shared by the tests of libuserev against a fake daemon. */
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -71,6 +73,38 @@ static inline void expect_child_succeeds(pid_t child)
 	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
 }
 
+static inline pid_t raw_fork(void)
+{
+	return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+/* The child succeeds if the function returns 0 there. */
+static inline void run_in_child(pid_t (*make_child)(void), int (*what)(void))
+{
+	pid_t child = make_child();
+
+	if (child == 0)
+		_exit(what());
+	expect_child_succeeds(child);
+}
+
+/* The daemon's next record is this one, of an event on that stream. Its index. */
+static inline uint32_t expect_record(uint32_t stream, const void *payload, size_t size)
+{
+	static char got[WIRE_PAYLOAD_MAX];
+	uint32_t index;
+
+	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), (ssize_t)size);
+	ck_assert_mem_eq(got, payload, size);
+	ck_assert_uint_eq(index / FAKE_STREAM, stream);
+	return index;
+}
+
+static inline void expect_no_record(void)
+{
+	ck_assert_int_eq(fake_record(&(uint32_t){ 0 }, &(char){ 0 }, 1), -1);
+}
+
 /* The event can be switched on and off, and the daemon receives its record. */
 static inline void expect_alive(struct userev_event *event, const char *name)
 {
@@ -108,6 +142,13 @@ static inline void register_event(struct userev_event *new, const char *descript
 static inline void expect_connected(void)
 {
 	ck_assert_int_eq(userev_connected(userev), 0);
+}
+
+/* With another daemon. */
+static inline void reconnect(void)
+{
+	fake_restart();
+	expect_connected();
 }
 
 static inline void close_library(void)

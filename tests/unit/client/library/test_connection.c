@@ -47,9 +47,8 @@ WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 	static struct userev_event second, given_up;
 
 	register_event(&second, "event2");
-	fake_restart();
 	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
-	expect_connected();
+	reconnect();
 	ck_assert_str_eq(userev_refusal(), "because");
 	expect_off(&event);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EBUSY);
@@ -62,8 +61,7 @@ WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 	userev_release(userev, &second);
 	ck_assert_uint_eq(fake_daemon->releases, 0);
 	fake_set(refuse = NULL);
-	fake_restart();
-	expect_connected();
+	reconnect();
 	expect_alive(&event, "event");
 	expect_alive(&other, "other");
 }
@@ -71,20 +69,16 @@ WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 WITH_DAEMON(grant_clears_former_refusal)
 {
 	register_event(&event, "event u32 number");
-	fake_stop();
 	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
-	fake_start();
-	expect_connected();
+	reconnect();
 	ck_assert_str_eq(userev_why(&event), "because");
 	fake_set(refuse = NULL);
-	fake_restart();
-	expect_connected();
+	reconnect();
 	ck_assert_ptr_null(userev_why(&event));
 	expect_alive(&event, "event");
 	/* The former refusal is not the reason of a later problem. */
-	fake_stop();
 	fake_do(SILENT, KIND_REGISTER);
-	fake_start();
+	fake_restart();
 	session_answer_timeout_ms = 50;
 	ck_assert_int_eq(userev_connected(userev), -ETIMEDOUT);
 	ck_assert_str_eq(userev_why(&event), "the daemon has not answered yet");
@@ -92,9 +86,6 @@ WITH_DAEMON(grant_clears_former_refusal)
 
 WITH_DAEMON_ONLY(stream_may_arrive_early_or_late)
 {
-	uint32_t index;
-	char got[8];
-
 	fake_set(early_stream = true);
 	userev = open_library();
 	register_event(&events[0], "zero");
@@ -109,7 +100,7 @@ WITH_DAEMON_ONLY(stream_may_arrive_early_or_late)
 	fake_switch("two", true);
 	ck_assert_int_eq(userev_write(&events[0], "data", 4), 0);
 	ck_assert_int_eq(userev_write(&events[2], "data", 4), 0);
-	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), -1);
+	expect_no_record();
 	expect_alive(&events[3], "three");
 }
 

@@ -25,80 +25,73 @@ static int take_all_numbers(int below)
 	return ends[0];
 }
 
-static int become_a_daemon(bool reuse)
+static int go_on(void)
 {
-	uint32_t payload = 7;
-	int other_file = -1;
-	char byte;
-
-	close_all_fds();
-	if (reuse)
-		other_file = take_all_numbers(400);
 	/* The first test of the event notices it and reconnects. The event was on, and is on again. */
 	while (!userev_enabled(&event))
 		usleep(1000);
-	if (userev_write(&event, &payload, sizeof(payload)) != sizeof(payload))
-		return 2;
-	return reuse && read(other_file, &byte, 1) >= 0 ? 3 : 0;
+	return userev_write(&event, "data", 4) == 4 ? 0 : 2;
 }
 
-static void expect_daemonised_program_goes_on(bool reuse)
+static int become_a_daemon(void)
 {
-	uint32_t index, got;
-	pid_t child;
+	close_all_fds();
+	return go_on();
+}
 
-	register_event(&event, "event u32 number");
-	fake_switch("event", true);
+static int become_a_daemon_with_fds(void)
+{
+	int other_file;
+
+	close_all_fds();
+	other_file = take_all_numbers(400);
+	return go_on() != 0 || read(other_file, &(char){ 0 }, 1) >= 0 ? 3 : 0;
+}
+
+static void expect_daemonised_program_goes_on(int (*daemonise)(void))
+{
 	fake_set(keep_records = true);
-	child = fork();
-	if (child == 0)
-		_exit(become_a_daemon(reuse));
-	expect_child_succeeds(child);
-	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
-	ck_assert_uint_eq(got, 7);
-	ck_assert_uint_eq(index / FAKE_STREAM, 2);
+	run_in_child(fork, daemonise);
+	expect_record(2, "data", 4);
 	ck_assert_uint_eq(fake_daemon->hellos, 2);
 }
 
-WITH_DAEMON(child_that_closes_fds_gets_new_ones)
+WITH_EVENT_ON(child_that_closes_fds_gets_new_ones)
 {
-	expect_daemonised_program_goes_on(false);
+	expect_daemonised_program_goes_on(become_a_daemon);
 }
 
-WITH_DAEMON(child_does_not_write_to_reused_fds)
+WITH_EVENT_ON(child_does_not_write_to_reused_fds)
 {
-	expect_daemonised_program_goes_on(true);
+	expect_daemonised_program_goes_on(become_a_daemon_with_fds);
+}
+
+static int test_and_write(void)
+{
+	for (int i = 0; i < 100; i++)
+		userev_enabled(&event);
+	return userev_write(&event, "data", 4) == 4 && !(event.place.part.bit & USEREV_PENDING_) ? 0 : 1;
 }
 
 WITH_EVENT_ON(child_with_open_fds_needs_no_connection)
 {
-	uint32_t index, got;
-	pid_t child;
-
-	child = fork();
-	if (child == 0) {
-		for (int i = 0; i < 100; i++)
-			userev_enabled(&event);
-		_exit(userev_write(&event, "data", 4) == 4 && !(event.place.part.bit & USEREV_PENDING_) ? 0 : 1);
-	}
-	expect_child_succeeds(child);
-	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
+	run_in_child(fork, test_and_write);
+	expect_record(1, "data", 4);
 	ck_assert_uint_eq(fake_daemon->accepted, 1);
+}
+
+static int write_until_off(void)
+{
+	alarm(60);
+	for (; userev_enabled(&event); usleep(1000))
+		userev_write(&event, "data", 4);
+	return 0;
 }
 
 WITH_EVENT_ON(child_without_daemon_is_off)
 {
-	pid_t child;
-
 	fake_stop();
-	child = fork();
-	if (child == 0) {
-		alarm(60);
-		for (; userev_enabled(&event); usleep(1000))
-			userev_write(&event, "data", 4);
-		_exit(0);
-	}
-	expect_child_succeeds(child);
+	run_in_child(fork, write_until_off);
 }
 
 /* Another file of the program gets this number. The result is the other end of that file. */
@@ -167,12 +160,4 @@ WITH_EVENT_ON(write_to_closed_fd_brings_new_stream)
 	while (userev_write(&event, "data", 4) == 0)
 		usleep(1000);
 	ck_assert_uint_eq(fake_daemon->hellos, 2);
-}
-
-WITH_DAEMON(fds_have_high_numbers)
-{
-	register_event(&event, "event");
-	ck_assert_int_ge(userev->connection.fd, 100);
-	ck_assert_int_ge(stream_at(event.place)->fd, 100);
-	ck_assert_int_ge(userev_fd(userev), 100);
 }

@@ -141,8 +141,7 @@ WITH_DAEMON(refused_event_leaves_nothing)
 	ck_assert_uint_eq(fake_daemon->releases, 0);
 	free(refused);
 	fake_set(items = 0);
-	fake_restart();
-	expect_connected();
+	reconnect();
 	ck_assert_uint_eq(fake_daemon->items, 0);
 }
 
@@ -223,8 +222,7 @@ WITH_DAEMON(event_name_is_the_daemons)
 static void restart_with_prefix(const char *prefix)
 {
 	fake_set(prefix = prefix);
-	fake_restart();
-	expect_connected();
+	reconnect();
 }
 
 /* A name that was returned stays valid until the event is released. */
@@ -299,8 +297,7 @@ WITH_DAEMON(released_event_may_be_freed)
 		userev_release(userev, freed[i % 5]);
 		free(freed[i % 5]);
 	}
-	fake_restart();
-	expect_connected();
+	reconnect();
 	expect_alive(freed[0], names[0]);
 	expect_alive(freed[3], names[3]);
 	close_library();

@@ -15,14 +15,6 @@ struct printed {
 	FILE *file;
 };
 
-static struct printed begin(void)
-{
-	struct printed printed = { 0 };
-
-	setlocale(LC_CTYPE, "C.UTF-8");
-	return printed;
-}
-
 static void printed_deinit(struct printed *printed)
 {
 	if (printed->file)
@@ -32,6 +24,7 @@ static void printed_deinit(struct printed *printed)
 
 static FILE *open_printed(struct printed *printed)
 {
+	setlocale(LC_CTYPE, "C.UTF-8");
 	printed->file = open_memstream(&printed->text, &printed->size);
 	ck_assert_ptr_nonnull(printed->file);
 	return printed->file;
@@ -66,7 +59,7 @@ static struct table two_events(void)
 
 static void expect_table(const struct table *table, struct output output, const char *expected)
 {
-	_cleanup_(printed_deinit) struct printed printed = begin();
+	_cleanup_(printed_deinit) struct printed printed = { 0 };
 
 	output.file = open_printed(&printed);
 	table_print(table, &output);
@@ -213,7 +206,7 @@ TEST(a_terminal_has_colours_unless_disabled)
 
 TEST(a_pipe_has_columns_and_colours_only_on_request)
 {
-	_cleanup_(printed_deinit) struct printed printed = begin();
+	_cleanup_(printed_deinit) struct printed printed = { 0 };
 	FILE *file = open_printed(&printed);
 	struct output output = { 0 };
 
@@ -269,7 +262,7 @@ TEST(width_counts_columns_of_the_terminal)
 		size_t width;
 	} cases[] = { { "", 0 }, { "abc", 3 }, { "größe", 5 }, { "漢字", 4 }, { "e\xcc\x81", 1 } };
 
-	begin();
+	setlocale(LC_CTYPE, "C.UTF-8");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		ck_assert_uint_eq(display_width(cases[i].text), cases[i].width);
 }
@@ -299,7 +292,7 @@ TEST(texts_are_shortened_by_kind)
 	};
 	char shortened[64];
 
-	begin();
+	setlocale(LC_CTYPE, "C.UTF-8");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		shorten(cases[i].kind, cases[i].text, cases[i].width, shortened, sizeof(shortened));
 		ck_assert_str_eq(shortened, cases[i].expected);
@@ -337,7 +330,7 @@ static uint8_t row_buffer[131072];
 
 static void expect_json(const struct packet *row, const char *expected)
 {
-	_cleanup_(printed_deinit) struct printed printed = begin();
+	_cleanup_(printed_deinit) struct printed printed = { 0 };
 	struct json json = { .file = open_printed(&printed) };
 
 	ck_assert(!row->failed);
@@ -363,7 +356,7 @@ TEST(a_row_is_an_object_with_its_fields_in_their_order)
 
 TEST(the_longest_string_is_complete)
 {
-	_cleanup_(printed_deinit) struct printed printed = begin();
+	_cleanup_(printed_deinit) struct printed printed = { 0 };
 	struct json json = { .file = open_printed(&printed) };
 	struct packet row = packet_make(row_buffer, sizeof(row_buffer));
 	static char string[UINT16_MAX + 1];
