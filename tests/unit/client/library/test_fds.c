@@ -4,70 +4,42 @@
 
 #include "tests/unit/client/library/library_test.h"
 
-static void close_all_fds(void)
-{
-	struct rlimit limit;
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	for (int fd = 3; fd < (int)MIN(limit.rlim_cur, (rlim_t)2000); fd++)
-		close(fd);
-}
-
-/* Other files get the library's fd numbers. */
-static int take_all_numbers(int below)
-{
-	int ends[2];
-
-	if (pipe2(ends, O_NONBLOCK) < 0)
-		_exit(90);
-	for (int fd = ends[1] + 1; fd < below; fd++)
-		dup2(ends[1], fd);
-	return ends[0];
-}
-
+/* Closes all fds, as a program that becomes a daemon does. With `reuse` other files get the library's numbers. */
 static int become_a_daemon(bool reuse)
 {
 	uint32_t payload = 7;
-	int other_file = -1;
+	int ends[2] = { -1, -1 };
 	char byte;
 
-	close_all_fds();
-	if (reuse)
-		other_file = take_all_numbers(400);
+	closefrom(3);
+	if (reuse && pipe2(ends, O_NONBLOCK) < 0)
+		return 1;
+	for (int fd = 5; reuse && fd < 400; fd++)
+		dup2(ends[1], fd);
 	/* The first test of the event notices it and reconnects. The event was on, and is on again. */
 	while (!userev_enabled(&event))
 		usleep(1000);
 	if (userev_write(&event, &payload, sizeof(payload)) != sizeof(payload))
 		return 2;
-	return reuse && read(other_file, &byte, 1) >= 0 ? 3 : 0;
+	return reuse && read(ends[0], &byte, 1) >= 0 ? 3 : 0;
 }
 
-static void expect_daemonised_program_goes_on(bool reuse)
+WITH_EVENT_ON(child_replaces_closed_and_reused_fds)
 {
 	uint32_t index, got;
-	pid_t child;
 
-	register_event(&event, "event u32 number");
-	fake_switch("event", true);
 	fake_set(keep_records = true);
-	child = fork();
-	if (child == 0)
-		_exit(become_a_daemon(reuse));
-	expect_child_succeeds(child);
-	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
-	ck_assert_uint_eq(got, 7);
-	ck_assert_uint_eq(index / FAKE_STREAM, 2);
-	ck_assert_uint_eq(fake_daemon->hellos, 2);
-}
+	for (unsigned reuse = 0; reuse <= 1; reuse++) {
+		pid_t child = fork();
 
-WITH_DAEMON(child_that_closes_fds_gets_new_ones)
-{
-	expect_daemonised_program_goes_on(false);
-}
-
-WITH_DAEMON(child_does_not_write_to_reused_fds)
-{
-	expect_daemonised_program_goes_on(true);
+		if (child == 0)
+			_exit(become_a_daemon(reuse));
+		expect_child_succeeds(child);
+		ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
+		ck_assert_uint_eq(got, 7);
+		ck_assert_uint_eq(index / FAKE_STREAM, 2 + reuse);
+		ck_assert_uint_eq(fake_daemon->hellos, 2 + reuse);
+	}
 }
 
 WITH_EVENT_ON(child_with_open_fds_needs_no_connection)
@@ -135,30 +107,24 @@ WITH_DAEMON(close_leaves_a_reused_fd_open)
 	expect_untouched(number, other_end);
 }
 
-static void expect_reuse_is_noticed(int number)
+WITH_DAEMON_ONLY(call_notices_reused_fd)
 {
-	int other_end = reuse(number);
+	for (int of_stream = 0; of_stream <= 1; of_stream++) {
+		int number, other_end;
 
-	loss_add(userev, &userev->losses.too_big);
-	loss_report(userev);
-	register_event(&other, "other u32 number");
-	expect_alive(&event, "event");
-	expect_alive(&other, "other");
-	userev_release(userev, &other);
-	close_library();
-	expect_untouched(number, other_end);
-}
-
-WITH_DAEMON(call_notices_reused_connection_fd)
-{
-	register_event(&event, "event u32 number");
-	expect_reuse_is_noticed(userev->connection.fd);
-}
-
-WITH_DAEMON(call_notices_reused_stream_fd)
-{
-	register_event(&event, "event u32 number");
-	expect_reuse_is_noticed(stream_at(event.place)->fd);
+		userev = open_library();
+		register_event(&event, "event u32 number");
+		number = of_stream ? stream_at(event.place)->fd : userev->connection.fd;
+		other_end = reuse(number);
+		loss_add(userev, &userev->losses.too_big);
+		loss_report(userev);
+		register_event(&other, "other u32 number");
+		expect_alive(&event, "event");
+		expect_alive(&other, "other");
+		userev_release(userev, &other);
+		close_library();
+		expect_untouched(number, other_end);
+	}
 }
 
 WITH_EVENT_ON(write_to_closed_fd_brings_new_stream)
@@ -167,12 +133,4 @@ WITH_EVENT_ON(write_to_closed_fd_brings_new_stream)
 	while (userev_write(&event, "data", 4) == 0)
 		usleep(1000);
 	ck_assert_uint_eq(fake_daemon->hellos, 2);
-}
-
-WITH_DAEMON(fds_have_high_numbers)
-{
-	register_event(&event, "event");
-	ck_assert_int_ge(userev->connection.fd, 100);
-	ck_assert_int_ge(stream_at(event.place)->fd, 100);
-	ck_assert_int_ge(userev_fd(userev), 100);
 }

@@ -116,26 +116,20 @@ WITH_DAEMON(each_registration_has_its_own_result)
 	expect_off(&bad);
 }
 
-/* Also of a later version of the daemon, and without a sentence. */
-WITH_DAEMON(refusal_is_errno_and_sentence)
-{
-	fake_refuse("event", REFUSAL_NOT_PERMITTED);
-	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EACCES);
-	ck_assert_str_eq(userev_refusal(), "because");
-	fake_refuse("event", 54321);
-	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EIO);
-	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
-	fake_set(sentence = "");
-	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EDQUOT);
-	ck_assert_str_eq(userev_refusal(), "quota-exceeded");
-}
-
-WITH_DAEMON(refused_event_leaves_nothing)
+/* Also of a later version of the daemon, and without a sentence. A refused event may be freed. */
+WITH_DAEMON(refusal_is_errno_and_sentence_and_leaves_nothing)
 {
 	struct userev_event *refused = calloc(1, sizeof(*refused));
 
 	fake_refuse("event", REFUSAL_NOT_PERMITTED);
 	ck_assert_int_eq(userev_register(userev, refused, "event", 0), -EACCES);
+	ck_assert_str_eq(userev_refusal(), "because");
+	fake_refuse("event", 54321);
+	ck_assert_int_eq(userev_register(userev, refused, "event", 0), -EIO);
+	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
+	fake_set(sentence = "");
+	ck_assert_int_eq(userev_register(userev, refused, "event", 0), -EDQUOT);
+	ck_assert_str_eq(userev_refusal(), "quota-exceeded");
 	ck_assert_uint_eq(refused->place.whole, 0);
 	userev_release(userev, refused);
 	ck_assert_uint_eq(fake_daemon->releases, 0);
@@ -158,15 +152,10 @@ WITH_DAEMON(library_refuses_without_asking_daemon)
 	ck_assert_ptr_nonnull(strstr(userev_refusal(), "flags"));
 	ck_assert_uint_eq(fake_daemon->items, 0);
 	description[WIRE_DESCRIPTION_MAX] = '\0';
-	register_event(&event, description);
+	ck_assert_int_eq(userev_register(userev, &event, description, USEREV_PERSIST | USEREV_MULTI_FORMAT), 0);
+	ck_assert_uint_eq(fake_daemon->flags, REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EBUSY);
 	ck_assert_uint_eq(fake_daemon->items, 1);
-}
-
-WITH_DAEMON(flags_reach_the_daemon)
-{
-	ck_assert_int_eq(userev_register(userev, &event, "event", USEREV_PERSIST | USEREV_MULTI_FORMAT), 0);
-	ck_assert_uint_eq(fake_daemon->flags, REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
 }
 
 static void *expect_no_refusal(void *data)

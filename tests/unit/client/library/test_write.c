@@ -73,7 +73,7 @@ WITH_DAEMON(event_is_on_while_its_own_bit_is_set)
 	}
 }
 
-WITH_DAEMON(record_is_index_and_pieces_in_order)
+WITH_EVENT_ON(record_is_index_and_pieces_in_order)
 {
 	struct iovec pieces[31];
 	char letters[] = "abcdefghijklmnopqrstuvwxyz01234", got[64];
@@ -81,8 +81,6 @@ WITH_DAEMON(record_is_index_and_pieces_in_order)
 
 	for (int i = 0; i < 31; i++)
 		pieces[i] = (struct iovec){ &letters[i], 1 };
-	register_event(&event, "event char[31] letters");
-	fake_switch("event", true);
 	ck_assert_int_eq(userev_writev(&event, pieces, 31), 31);
 	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), 31);
 	ck_assert_uint_eq(index, 1 * FAKE_STREAM + 1);
@@ -95,10 +93,11 @@ WITH_DAEMON(record_is_index_and_pieces_in_order)
 }
 
 /* Pieces fill a buffer, and what does not fit follows it, in any order of large and small pieces. */
-WITH_DAEMON(small_and_large_pieces_are_one_record)
+WITH_EVENT_ON(small_and_large_pieces_are_one_record)
 {
 	enum { ROOM = USEREV_BUFFER_ - 4 };
 	static const size_t sizes[][5] = {
+		{ ROOM - 1 },
 		{ ROOM },
 		{ ROOM + 1 },
 		{ ROOM, 1 },
@@ -114,8 +113,6 @@ WITH_DAEMON(small_and_large_pieces_are_one_record)
 
 	for (size_t i = 0; i < sizeof(payload); i++)
 		payload[i] = (char)(i * 7 >> 3);
-	register_event(&event, "event");
-	fake_switch("event", true);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct iovec pieces[5];
 		size_t size = 0;
@@ -124,16 +121,13 @@ WITH_DAEMON(small_and_large_pieces_are_one_record)
 			pieces[j] = (struct iovec){ payload + size, sizes[i][j] };
 			size += sizes[i][j];
 		}
-		ck_assert_int_eq(userev_writev(&event, pieces, 5), size);
-		ck_assert_int_eq(fake_record(&index, got, sizeof(got)), size);
-		ck_assert_uint_eq(index, 1 * FAKE_STREAM + 1);
-		ck_assert_mem_eq(got, payload, size);
-	}
-	for (size_t size = ROOM - 1; size <= ROOM + 1; size++) {
-		ck_assert_int_eq(userev_write(&event, payload, size), size);
-		ck_assert_int_eq(fake_record(&index, got, sizeof(got)), size);
-		ck_assert_uint_eq(index, 1 * FAKE_STREAM + 1);
-		ck_assert_mem_eq(got, payload, size);
+		for (int whole = 0; whole <= 1; whole++) {
+			ck_assert_int_eq(whole ? userev_write(&event, payload, size) : userev_writev(&event, pieces, 5),
+					 size);
+			ck_assert_int_eq(fake_record(&index, got, sizeof(got)), size);
+			ck_assert_uint_eq(index, 1 * FAKE_STREAM + 1);
+			ck_assert_mem_eq(got, payload, size);
+		}
 	}
 }
 
