@@ -3,7 +3,6 @@
 
 /* Shared by the tests of libuserev against a fake daemon. */
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -140,28 +139,23 @@ static inline void library_test_end(void)
 }
 
 /*
- * A test with a daemon, or with none yet, and with `userev` opened, or not yet. Other events of the test must be static, because
- * the userev is closed after the test's function has returned.
+ * A test with a daemon, or with none yet, and with `userev` opened, or not yet, and `event` on, or not. Other events of the test must be
+ * static, because the userev is closed after the test's function has returned.
  */
-#define LIBRARY_TEST(name, starts, opens)                                                                              \
+#define LIBRARY_TEST(name, starts, opens, on)                                                                          \
 	static void name##_body(void);                                                                                 \
 	TEST(name)                                                                                                     \
 	{                                                                                                              \
 		library_test_begin(starts, opens);                                                                     \
+		if (on)                                                                                                \
+			register_event_on();                                                                           \
 		name##_body();                                                                                         \
 		library_test_end();                                                                                    \
 	}                                                                                                              \
 	END_TEST                                                                                                       \
 	static void name##_body(void)
-#define WITH_EVENT_ON(name)                                                                                            \
-	static void name##_with_event(void);                                                                           \
-	WITH_DAEMON(name)                                                                                              \
-	{                                                                                                              \
-		register_event_on();                                                                                   \
-		name##_with_event();                                                                                   \
-	}                                                                                                              \
-	static void name##_with_event(void)
-#define WITH_DAEMON(name)      LIBRARY_TEST(name, true, true)
-#define WITH_DAEMON_ONLY(name) LIBRARY_TEST(name, true, false)
-#define WITHOUT_DAEMON(name)   LIBRARY_TEST(name, false, true)
-#define WITH_NEITHER(name)     LIBRARY_TEST(name, false, false)
+#define WITH_EVENT_ON(name)    LIBRARY_TEST(name, true, true, true)
+#define WITH_DAEMON(name)      LIBRARY_TEST(name, true, true, false)
+#define WITH_DAEMON_ONLY(name) LIBRARY_TEST(name, true, false, false)
+#define WITHOUT_DAEMON(name)   LIBRARY_TEST(name, false, true, false)
+#define WITH_NEITHER(name)     LIBRARY_TEST(name, false, false, false)

@@ -68,9 +68,8 @@ WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 	expect_alive(&other, "other");
 }
 
-WITH_DAEMON(grant_clears_former_refusal)
+WITH_EVENT_ON(grant_clears_former_refusal)
 {
-	register_event(&event, "event u32 number");
 	fake_stop();
 	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
 	fake_start();
@@ -196,11 +195,10 @@ WITHOUT_DAEMON(connect_to_full_backlog_times_out)
 	unlink(fake_daemon->path);
 }
 
-WITH_DAEMON(dropped_connection_closes_its_stream)
+WITH_EVENT_ON(dropped_connection_closes_its_stream)
 {
 	int old_stream;
 
-	register_event(&event, "event");
 	fake_set(keep_records = true);
 	connection_silence_timeout_ms = 60;
 	fake_do(SILENT, KIND_REGISTER);

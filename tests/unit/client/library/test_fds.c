@@ -96,11 +96,10 @@ static void expect_untouched(int number, int other_end)
 	close(other_end);
 }
 
-WITH_DAEMON(close_leaves_a_reused_fd_open)
+WITH_EVENT_ON(close_leaves_a_reused_fd_open)
 {
 	int number, other_end;
 
-	register_event(&event, "event u32 number");
 	number = stream_at(event.place)->fd;
 	other_end = reuse(number);
 	close_library();

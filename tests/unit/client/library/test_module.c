@@ -225,11 +225,10 @@ static void change_daemons(void)
 }
 
 /* Quarantined streams keep their fds, because a writer may have read the numbers. */
-WITH_DAEMON(files_of_former_daemons_are_limited)
+WITH_EVENT_ON(files_of_former_daemons_are_limited)
 {
 	int fds = count_open_fds();
 
-	register_event(&event, "event u32 number");
 	for (int i = 0; i < 100; i++)
 		change_daemons();
 	ck_assert_int_le(count_open_fds(), fds + 70);
@@ -240,11 +239,10 @@ WITH_DAEMON(files_of_former_daemons_are_limited)
 }
 
 /* Above the lowered limit no number can be reused. */
-WITH_DAEMON(lowered_fd_limit_keeps_events)
+WITH_EVENT_ON(lowered_fd_limit_keeps_events)
 {
 	const struct rlimit few = { .rlim_cur = 90, .rlim_max = 90 };
 
-	register_event(&event, "event u32 number");
 	ck_assert_int_ge(userev->connection.fd, (int)few.rlim_cur);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
 	change_daemons();
@@ -285,12 +283,11 @@ WITH_DAEMON(losses_are_reported_while_daemons_change)
 	pthread_join(thread, NULL);
 }
 
-WITH_DAEMON(quarantined_fd_takes_nothing_and_is_reused)
+WITH_EVENT_ON(quarantined_fd_takes_nothing_and_is_reused)
 {
 	const struct stream *former;
 	int fd;
 
-	register_event(&event, "event u32 number");
 	former = stream_at(event.place);
 	fd = former->fd;
 	change_daemons();

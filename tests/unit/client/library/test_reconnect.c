@@ -80,11 +80,10 @@ WITH_DAEMON(released_before_answer_is_released_after_it)
 }
 
 /* The new event has the same bit: releasing the bit later would switch the new event off. */
-WITH_DAEMON(event_registered_again_is_not_released)
+WITH_EVENT_ON(event_registered_again_is_not_released)
 {
 	static struct userev_event again;
 
-	register_event(&event, "event u32 number");
 	hold();
 	register_event(&again, "event u32 number");
 	userev_release(userev, &event);
@@ -94,11 +93,10 @@ WITH_DAEMON(event_registered_again_is_not_released)
 }
 
 /* Although all bits differed at the last scan. */
-WITH_DAEMON(late_answer_keeps_bit_of_same_event)
+WITH_EVENT_ON(late_answer_keeps_bit_of_same_event)
 {
 	static struct userev_event again;
 
-	register_event(&event, "event u32 number");
 	register_event(&other, "other u32 number");
 	userev_release(userev, &other);
 	hold();
@@ -232,11 +230,9 @@ WITHOUT_DAEMON(forking_signal_handler_does_not_deadlock)
 	}
 }
 
-WITH_DAEMON(write_notices_daemon_end_and_reconnects)
+WITH_EVENT_ON(write_notices_daemon_end_and_reconnects)
 {
-	register_event(&event, "event u32 number");
 	register_event(&other, "other u32 number");
-	fake_switch("event", true);
 	ck_assert_int_eq(userev_write(&event, "data", 4), 4);
 	fake_stop();
 	ck_assert(userev_enabled(&event));

@@ -261,11 +261,10 @@ WITH_DAEMON(last_of_equal_events_releases_the_bit)
 	ck_assert_uint_eq(fake_daemon->releases, 1);
 }
 
-WITH_DAEMON(release_on_wrong_connection_does_nothing)
+WITH_EVENT_ON(release_on_wrong_connection_does_nothing)
 {
 	struct userev *wrong = open_library();
 
-	register_event(&event, "event");
 	userev_release(wrong, &event);
 	ck_assert_str_eq(userev_event_name(&event), "event");
 	userev_close(wrong);
