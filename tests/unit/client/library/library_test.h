@@ -3,8 +3,6 @@
 
 /* Shared by the tests of libuserev against a fake daemon. */
 
-#include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
