@@ -4,6 +4,7 @@
 
 #include "protocol/event/description.h"
 #include "protocol/protocol.h"
+#include "protocol/refusal.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -15,8 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r = description_parse(text, size, &description, &why);
 
 	description_is_name(text, size);
+	require(!why.cut);
 	if (r != 0) {
-		require(why.length > 0);
+		require(r == REFUSAL_BAD_DESCRIPTION && why.length > 0);
 		return 0;
 	}
 	require(strlen(description.canonical) <= WIRE_DESCRIPTION_MAX);
@@ -24,6 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(description_parse(description.canonical, strlen(description.canonical), &again, &why) == 0);
 	require(streq(description.canonical, again.canonical));
 	require(description.length == strlen(description.canonical));
+	require(!strpbrk(description.canonical, "\t:") && !strstr(description.canonical, "  ") &&
+		!strstr(description.canonical, " ;") && !strstr(description.canonical, ";;"));
 	require(description_parse_canonical(description.canonical, description.length, &again) == 0);
 	require(again.n_fields == description.n_fields && again.size == description.size);
 	return 0;

@@ -210,20 +210,77 @@ static int error_again(struct cursor body, struct packet *packet)
 	return 0;
 }
 
+/* A row with one field of each type, the nested rows between others; a row without fields; a row with one. */
 static void say_rows(struct packet *packet)
 {
-	size_t mark = encode_list(packet, 0), row;
+	size_t mark = encode_list(packet, 0), row = encode_row_begin(packet), rows, item;
 
-	row = encode_row_begin(packet);
-	row_put_u64(packet, "pid", 7);
-	row_put_string(packet, "comm", "cat");
+	row_put_u64(packet, "count", 0x0123456789abcdef);
+	row_put_bool(packet, "on", true);
+	row_put_bool(packet, "off", false);
+	row_put_string(packet, "name", "http_request");
+	row_put_string(packet, "empty", "");
+	rows = row_begin_rows(packet, "holders");
+	item = row_begin_item(packet);
+	row_put_string(packet, "tenant", "/a.slice");
+	row_put_u64(packet, "pid", 12);
+	row_end_item(packet, item);
+	row_end_item(packet, row_begin_item(packet));
+	row_end_rows(packet, rows);
+	row_put_bytes(packet, "payload", "\0\1\2", 3);
 	encode_row_end(packet, row);
-	row = encode_row_begin(packet);
-	encode_row_end(packet, row);
+	encode_row_end(packet, encode_row_begin(packet));
 	row = encode_row_begin(packet);
 	row_put_bool(packet, "on", true);
 	encode_row_end(packet, row);
 	encode_count(packet, mark, 3);
+}
+
+/* 0 or -EBADMSG, also for rows in nested rows. */
+static int copy_row(struct cursor row, struct packet *to, bool nested)
+{
+	static char text[UINT16_MAX + 1];
+	struct row_field field;
+	int r;
+
+	while ((r = row_next(&row, &field)) > 0) {
+		struct cursor items = cursor_make(field.value, field.length), inner;
+		char key[UINT8_MAX + 1] = "";
+		size_t rows, item;
+
+		memcpy(key, field.key, field.key_length);
+		/* A key with a NUL is legal, but row_put_…() can't write it. */
+		if (strlen(key) != field.key_length)
+			return -EBADMSG;
+		switch (field.type) {
+		case ROW_U64:
+			row_put_u64(to, key, field.number);
+			break;
+		case ROW_BOOL:
+			row_put_bool(to, key, field.number);
+			break;
+		case ROW_STRING:
+			memcpy(text, field.value, field.length);
+			text[field.length] = '\0';
+			row_put_string(to, key, text);
+			break;
+		case ROW_BYTES:
+			row_put_bytes(to, key, field.value, field.length);
+			break;
+		case ROW_ROWS:
+			rows = row_begin_rows(to, key);
+			while ((r = row_next_item(&items, &inner)) > 0) {
+				item = row_begin_item(to);
+				if (nested || copy_row(inner, to, true) < 0)
+					return -EBADMSG;
+				row_end_item(to, item);
+			}
+			if (r < 0)
+				return r;
+			row_end_rows(to, rows);
+		}
+	}
+	return r;
 }
 
 static int rows_again(struct cursor body, struct packet *packet)
@@ -239,7 +296,8 @@ static int rows_again(struct cursor body, struct packet *packet)
 	while (rows_next(&rows, &row)) {
 		size_t at = encode_row_begin(packet);
 
-		packet_put(packet, row.at, row.left);
+		if (copy_row(row, packet, false) < 0)
+			return REFUSAL_BAD_PACKET;
 		encode_row_end(packet, at);
 	}
 	encode_count(packet, mark, count);

@@ -60,15 +60,6 @@ static void send_many_fds(int socket, size_t n)
 	ck_assert_int_eq(sendmsg(socket, &message, 0), 3);
 }
 
-static bool is_same_file(int one, int other)
-{
-	struct stat first, second;
-
-	ck_assert_int_eq(fstat(one, &first), 0);
-	ck_assert_int_eq(fstat(other, &second), 0);
-	return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
-}
-
 static struct transport_from from;
 static struct fdset fds;
 static char buffer[16];
@@ -103,33 +94,27 @@ static ssize_t receive_first_fds(int socket)
 	return transport_receive_first_fds(socket, buffer, sizeof(buffer), &fds, &lost, 0);
 }
 
-TEST(a_packet_arrives_whole_and_alone)
+TEST(packets_arrive_whole_until_the_end)
 {
+	static const char *const texts[] = { "first", "second", "", LONGEST };
 	PAIR(pair);
 
-	send_text(pair.theirs, "first");
-	send_text(pair.theirs, "second");
-	ck_assert_int_eq(receive(pair.ours), 5);
-	ck_assert_mem_eq(buffer, "first", 5);
-	ck_assert_int_eq(receive(pair.ours), 6);
-	ck_assert_mem_eq(buffer, "second", 6);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		send_text(pair.theirs, texts[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		ck_assert_int_eq(receive(pair.ours), (ssize_t)strlen(texts[i]));
+		ck_assert_mem_eq(buffer, texts[i], strlen(texts[i]));
+		ck_assert(from.known);
+	}
 	ck_assert_int_eq(receive(pair.ours), -EAGAIN);
-}
-
-TEST(empty_packet_differs_from_the_end)
-{
-	PAIR(pair);
-
-	send_text(pair.theirs, "");
 	pair.theirs = fd_close(pair.theirs);
-	ck_assert_int_eq(receive(pair.ours), 0);
-	ck_assert(from.known);
 	ck_assert_int_eq(receive(pair.ours), 0);
 	ck_assert(!from.known);
 }
 
 TEST(fds_arrive_in_order_as_close_on_exec_copies)
 {
+	struct stat sent, received;
 	int file[2];
 	PAIR(pair);
 
@@ -139,7 +124,8 @@ TEST(fds_arrive_in_order_as_close_on_exec_copies)
 	ck_assert_uint_eq(fds.count, 2);
 	for (size_t i = 0; i < fds.count; i++) {
 		ck_assert_int_ne(fds.fd[i], file[i]);
-		ck_assert(is_same_file(fds.fd[i], file[i]));
+		ck_assert(fstat(file[i], &sent) == 0 && fstat(fds.fd[i], &received) == 0);
+		ck_assert(sent.st_dev == received.st_dev && sent.st_ino == received.st_ino);
 		ck_assert_int_eq(fcntl(fds.fd[i], F_GETFD), FD_CLOEXEC);
 	}
 	/* Reading and writing end are not the same file description. */
@@ -169,27 +155,21 @@ TEST(packet_has_at_most_eight_fds)
 	ck_assert_int_eq(count_open_fds(), before);
 }
 
-static void expect_no_fds_taken(bool credentials, size_t n)
-{
-	_cleanup_(pair_deinit) struct pair pair = pair_new(credentials);
-	int before = count_open_fds();
-
-	send_many_fds(pair.theirs, n);
-	send_text(pair.theirs, "next");
-	/* The packet stays in the queue. */
-	for (int i = 0; i < 3; i++)
-		ck_assert_int_eq(receive(pair.ours), -EPROTO);
-	ck_assert_int_eq(count_open_fds(), before);
-}
-
 /* Without credentials a fd would fit in their place. */
 TEST(fds_are_refused_and_not_taken)
 {
 	static const size_t numbers[] = { 1, 2, 4, 5, FDS_OF_A_PACKET };
 
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		expect_no_fds_taken(true, numbers[i]);
-		expect_no_fds_taken(false, numbers[i]);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(numbers); i++) {
+		_cleanup_(pair_deinit) struct pair pair = pair_new(i % 2);
+		int before = count_open_fds();
+
+		send_many_fds(pair.theirs, numbers[i / 2]);
+		send_text(pair.theirs, "next");
+		/* The packet stays in the queue. */
+		for (int j = 0; j < 3; j++)
+			ck_assert_int_eq(receive(pair.ours), -EPROTO);
+		ck_assert_int_eq(count_open_fds(), before);
 	}
 }
 
@@ -236,31 +216,28 @@ static void limit_fds(rlim_t number)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-TEST(receiver_without_free_fds_takes_none)
+/* Receives the packet with room for so many fds. */
+static int receive_within(ssize_t (*receive_some)(int socket), int socket, size_t room)
 {
-	PAIR(pair);
 	int r;
 
-	ck_assert_int_eq(send_fds(pair.ours, "x", 3), 0);
-	limit_fds((rlim_t)lowest_free_fd() + 1);
-	r = (int)receive_fds(pair.theirs);
+	limit_fds((rlim_t)lowest_free_fd() + room);
+	r = (int)receive_some(socket);
 	limit_fds(RLIM_INFINITY);
-	ck_assert_int_eq(r, -EPROTO);
-	ck_assert_uint_eq(fds.count, 0);
+	return r;
 }
 
-TEST(receiver_takes_first_fds_and_knows_of_others)
+TEST(receiver_takes_no_fds_or_the_first)
 {
 	PAIR(pair);
 
 	for (size_t room = 0; room <= 3; room++) {
-		int r, first = lowest_free_fd();
-
 		ck_assert_int_eq(send_fds(pair.ours, "x", 3), 0);
-		limit_fds((rlim_t)first + room);
-		r = (int)receive_first_fds(pair.theirs);
-		limit_fds(RLIM_INFINITY);
-		ck_assert_int_eq(r, 1);
+		ck_assert_int_eq(receive_within(receive_fds, pair.theirs, room), room < 3 ? -EPROTO : 1);
+		ck_assert_uint_eq(fds.count, room < 3 ? 0 : 3);
+		fdset_deinit(&fds);
+		ck_assert_int_eq(send_fds(pair.ours, "x", 3), 0);
+		ck_assert_int_eq(receive_within(receive_first_fds, pair.theirs, room), 1);
 		ck_assert_uint_eq(fds.count, room);
 		ck_assert_int_eq(lost, room < 3);
 		fdset_deinit(&fds);
@@ -292,46 +269,35 @@ TEST(packet_has_maximum_size)
 {
 	PAIR(pair);
 
-	send_text(pair.theirs, LONGEST);
-	ck_assert_int_eq(receive(pair.ours), sizeof(buffer));
 	send_text(pair.theirs, TOO_LONG);
 	ck_assert_int_eq(receive(pair.ours), -EMSGSIZE);
 	ck_assert_int_eq(receive(pair.ours), -EAGAIN);
-
 	send_text(pair.ours, LONGEST);
 	ck_assert_int_eq(receive_fds(pair.theirs), sizeof(buffer));
 	send_text(pair.ours, TOO_LONG);
 	ck_assert_int_eq(receive_fds(pair.theirs), -EMSGSIZE);
 }
 
-static void expect_sender(struct pair *pair, pid_t pid)
-{
-	ck_assert_int_eq(receive(pair->ours), 1);
-	ck_assert(from.known);
-	ck_assert_int_eq(from.pid, pid);
-	ck_assert_uint_eq(from.uid, getuid());
-}
-
 TEST(each_packet_has_its_sender)
 {
+	_cleanup_(pair_deinit) struct pair anonymous = pair_new(false);
 	pid_t child;
 	PAIR(pair);
 
-	send_text(pair.theirs, "x");
-	expect_sender(&pair, getpid());
 	child = fork();
 	if (child == 0)
 		_exit(transport_send(pair.theirs, "x", 1, NULL, 0, 0) == 0 ? 0 : 1);
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
-	expect_sender(&pair, child);
-}
-
-TEST(without_credentials_the_sender_is_unknown)
-{
-	_cleanup_(pair_deinit) struct pair pair = pair_new(false);
-
 	send_text(pair.theirs, "x");
-	ck_assert_int_eq(receive(pair.ours), 1);
+	for (int own = 0; own <= 1; own++) {
+		ck_assert_int_eq(receive(pair.ours), 1);
+		ck_assert(from.known);
+		ck_assert_int_eq(from.pid, own ? getpid() : child);
+		ck_assert_uint_eq(from.uid, getuid());
+	}
+	/* Without credentials the sender is unknown. */
+	send_text(anonymous.theirs, "x");
+	ck_assert_int_eq(receive(anonymous.ours), 1);
 	ck_assert(!from.known);
 }
 

@@ -2,13 +2,6 @@
 
 #include "tests/unit/client/library/fake_daemon.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-
 struct fake_daemon *fake_daemon;
 
 void fake_lock(void)

@@ -9,7 +9,13 @@
  * each record shows which stream it was meant for.
  */
 
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "client/userev.h"
 #include "protocol/transport.h"

@@ -3,16 +3,11 @@
 
 /* Shared by the tests of libuserev against a fake daemon. */
 
-#include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -73,38 +68,6 @@ static inline void expect_child_succeeds(pid_t child)
 	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
 }
 
-static inline pid_t raw_fork(void)
-{
-	return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-}
-
-/* The child succeeds if the function returns 0 there. */
-static inline void run_in_child(pid_t (*make_child)(void), int (*what)(void))
-{
-	pid_t child = make_child();
-
-	if (child == 0)
-		_exit(what());
-	expect_child_succeeds(child);
-}
-
-/* The daemon's next record is this one, of an event on that stream. Its index. */
-static inline uint32_t expect_record(uint32_t stream, const void *payload, size_t size)
-{
-	static char got[WIRE_PAYLOAD_MAX];
-	uint32_t index;
-
-	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), (ssize_t)size);
-	ck_assert_mem_eq(got, payload, size);
-	ck_assert_uint_eq(index / FAKE_STREAM, stream);
-	return index;
-}
-
-static inline void expect_no_record(void)
-{
-	ck_assert_int_eq(fake_record(&(uint32_t){ 0 }, &(char){ 0 }, 1), -1);
-}
-
 /* The event can be switched on and off, and the daemon receives its record. */
 static inline void expect_alive(struct userev_event *event, const char *name)
 {
@@ -144,13 +107,6 @@ static inline void expect_connected(void)
 	ck_assert_int_eq(userev_connected(userev), 0);
 }
 
-/* With another daemon. */
-static inline void reconnect(void)
-{
-	fake_restart();
-	expect_connected();
-}
-
 static inline void close_library(void)
 {
 	userev_close(userev);
@@ -181,28 +137,23 @@ static inline void library_test_end(void)
 }
 
 /*
- * A test with a daemon, or with none yet, and with `userev` opened, or not yet. Other events of the test must be static, because
- * the userev is closed after the test's function has returned.
+ * A test with a daemon, or with none yet, and with `userev` opened, or not yet, and `event` on, or not. Other events of the test must be
+ * static, because the userev is closed after the test's function has returned.
  */
-#define LIBRARY_TEST(name, starts, opens)                                                                              \
+#define LIBRARY_TEST(name, starts, opens, on)                                                                          \
 	static void name##_body(void);                                                                                 \
 	TEST(name)                                                                                                     \
 	{                                                                                                              \
 		library_test_begin(starts, opens);                                                                     \
+		if (on)                                                                                                \
+			register_event_on();                                                                           \
 		name##_body();                                                                                         \
 		library_test_end();                                                                                    \
 	}                                                                                                              \
 	END_TEST                                                                                                       \
 	static void name##_body(void)
-#define WITH_EVENT_ON(name)                                                                                            \
-	static void name##_with_event(void);                                                                           \
-	WITH_DAEMON(name)                                                                                              \
-	{                                                                                                              \
-		register_event_on();                                                                                   \
-		name##_with_event();                                                                                   \
-	}                                                                                                              \
-	static void name##_with_event(void)
-#define WITH_DAEMON(name)      LIBRARY_TEST(name, true, true)
-#define WITH_DAEMON_ONLY(name) LIBRARY_TEST(name, true, false)
-#define WITHOUT_DAEMON(name)   LIBRARY_TEST(name, false, true)
-#define WITH_NEITHER(name)     LIBRARY_TEST(name, false, false)
+#define WITH_EVENT_ON(name)    LIBRARY_TEST(name, true, true, true)
+#define WITH_DAEMON(name)      LIBRARY_TEST(name, true, true, false)
+#define WITH_DAEMON_ONLY(name) LIBRARY_TEST(name, true, false, false)
+#define WITHOUT_DAEMON(name)   LIBRARY_TEST(name, false, true, false)
+#define WITH_NEITHER(name)     LIBRARY_TEST(name, false, false, false)

@@ -217,14 +217,20 @@ WITH_DAEMON_ONLY(stream_stays_until_all_events_are_released)
 	unload(library);
 }
 
+static void change_daemons(void)
+{
+	fake_restart();
+	userev->not_before = 0;
+	ck_assert_int_eq(userev_poll(userev, -1), 0);
+}
+
 /* Quarantined streams keep their fds, because a writer may have read the numbers. */
-WITH_DAEMON(files_of_former_daemons_are_limited)
+WITH_EVENT_ON(files_of_former_daemons_are_limited)
 {
 	int fds = count_open_fds();
 
-	register_event(&event, "event u32 number");
 	for (int i = 0; i < 100; i++)
-		reconnect();
+		change_daemons();
 	ck_assert_int_le(count_open_fds(), fds + 70);
 	expect_alive(&event, "event");
 	close_library();
@@ -233,14 +239,13 @@ WITH_DAEMON(files_of_former_daemons_are_limited)
 }
 
 /* Above the lowered limit no number can be reused. */
-WITH_DAEMON(lowered_fd_limit_keeps_events)
+WITH_EVENT_ON(lowered_fd_limit_keeps_events)
 {
 	const struct rlimit few = { .rlim_cur = 90, .rlim_max = 90 };
 
-	register_event(&event, "event u32 number");
 	ck_assert_int_ge(userev->connection.fd, (int)few.rlim_cur);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-	reconnect();
+	change_daemons();
 	expect_alive(&event, "event");
 }
 
@@ -269,7 +274,7 @@ WITH_DAEMON(losses_are_reported_while_daemons_change)
 	register_event(&loser.event, "event char[8] text");
 	pthread_create(&thread, NULL, lose_records, &loser);
 	for (int i = 0; i < 10; i++) {
-		reconnect();
+		change_daemons();
 		fake_set(lost.too_big = 0);
 		fake_switch("event", true);
 		fake_wait(fake_daemon->lost.too_big > 0);
@@ -278,23 +283,22 @@ WITH_DAEMON(losses_are_reported_while_daemons_change)
 	pthread_join(thread, NULL);
 }
 
-WITH_DAEMON(quarantined_fd_takes_nothing_and_is_reused)
+WITH_EVENT_ON(quarantined_fd_takes_nothing_and_is_reused)
 {
 	const struct stream *former;
 	int fd;
 
-	register_event(&event, "event u32 number");
 	former = stream_at(event.place);
 	fd = former->fd;
-	reconnect();
+	change_daemons();
 	ck_assert_ptr_ne(stream_at(event.place), former);
 	ck_assert_int_eq(former->fd, fd);
 	ck_assert_int_lt(write(fd, "data", 4), 0);
 	ck_assert_int_eq(errno, ENOTCONN);
-	reconnect();
+	change_daemons();
 	ck_assert_ptr_ne(stream_at(event.place), former);
 	TAILQ_FIRST(&userev->files.quarantine)->quarantined_at -= 60000;
-	reconnect();
+	change_daemons();
 	ck_assert_ptr_eq(stream_at(event.place), former);
 	ck_assert_int_eq(former->fd, fd);
 	expect_alive(&event, "event");

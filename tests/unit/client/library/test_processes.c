@@ -6,6 +6,21 @@
 
 static struct userev_event own;
 
+static pid_t raw_fork(void)
+{
+	return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+/* The child succeeds if the function returns 0 there. */
+static void run_in_child(pid_t (*make_child)(void), int (*what)(void))
+{
+	pid_t child = make_child();
+
+	if (child == 0)
+		_exit(what());
+	expect_child_succeeds(child);
+}
+
 static int be_the_child(void)
 {
 	if (!userev_enabled(&event) || userev_write(&event, "child", 5) != 5)
@@ -20,27 +35,39 @@ static int be_the_child(void)
 	return userev_enabled(&own) ? 4 : 0;
 }
 
+static void expect_record(uint32_t stream, const char *text)
+{
+	char got[16] = "";
+	uint32_t index;
+
+	ck_assert_int_eq(fake_record(&index, got, sizeof(got)), (ssize_t)strlen(text));
+	ck_assert_str_eq(got, text);
+	ck_assert_uint_eq(index / FAKE_STREAM, stream);
+}
+
 static void expect_child_goes_on(pid_t (*make_child)(void))
 {
+	register_event(&event, "event");
+	fake_switch("event", true);
 	fake_set(keep_records = true);
 	run_in_child(make_child, be_the_child);
 	fake_wait(fake_daemon->ended == 1);
 	ck_assert_uint_eq(fake_daemon->hellos, 2);
-	expect_record(1, "child", 5);
-	expect_record(2, "again", 5);
+	expect_record(1, "child");
+	expect_record(2, "again");
 	ck_assert_int_eq(userev_write(&event, "parent", 6), 6);
-	expect_record(1, "parent", 6);
+	expect_record(1, "parent");
 	expect_connected();
 	ck_assert_uint_eq(fake_daemon->hellos, 2);
 	ck_assert_uint_eq(fake_daemon->releases, 1);
 }
 
-WITH_EVENT_ON(forked_child_makes_its_own_connection)
+WITH_DAEMON(forked_child_makes_its_own_connection)
 {
 	expect_child_goes_on(fork);
 }
 
-WITH_EVENT_ON(raw_forked_child_makes_its_own_connection)
+WITH_DAEMON(raw_forked_child_makes_its_own_connection)
 {
 	expect_child_goes_on(raw_fork);
 }
@@ -295,7 +322,7 @@ static void expect_close_on_exec(int fd)
 	ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
 }
 
-TEST(fds_are_close_on_exec_and_have_high_numbers)
+TEST(fds_are_close_on_exec_and_high)
 {
 	int saved[3];
 
@@ -310,8 +337,8 @@ TEST(fds_are_close_on_exec_and_have_high_numbers)
 	for (int i = 0; i < 2; i++) {
 		expect_close_on_exec(userev->connection.fd);
 		expect_close_on_exec(stream_at(event.place)->fd);
-		expect_close_on_exec(userev_fd(userev));
-		reconnect();
+		fake_restart();
+		expect_connected();
 	}
 	/* The socket that replaced the old stream, too. */
 	expect_close_on_exec(TAILQ_FIRST(&userev->files.quarantine)->fd);

@@ -116,32 +116,27 @@ WITH_DAEMON(each_registration_has_its_own_result)
 	expect_off(&bad);
 }
 
-/* Also of a later version of the daemon, and without a sentence. */
-WITH_DAEMON(refusal_is_errno_and_sentence)
-{
-	fake_refuse("event", REFUSAL_NOT_PERMITTED);
-	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EACCES);
-	ck_assert_str_eq(userev_refusal(), "because");
-	fake_refuse("event", 54321);
-	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EIO);
-	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
-	fake_set(sentence = "");
-	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EDQUOT);
-	ck_assert_str_eq(userev_refusal(), "quota-exceeded");
-}
-
-WITH_DAEMON(refused_event_leaves_nothing)
+/* Also of a later version of the daemon, and without a sentence. A refused event may be freed. */
+WITH_DAEMON(refusal_is_errno_and_sentence_and_leaves_nothing)
 {
 	struct userev_event *refused = calloc(1, sizeof(*refused));
 
 	fake_refuse("event", REFUSAL_NOT_PERMITTED);
 	ck_assert_int_eq(userev_register(userev, refused, "event", 0), -EACCES);
+	ck_assert_str_eq(userev_refusal(), "because");
+	fake_refuse("event", 54321);
+	ck_assert_int_eq(userev_register(userev, refused, "event", 0), -EIO);
+	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
+	fake_set(sentence = "");
+	ck_assert_int_eq(userev_register(userev, refused, "event", 0), -EDQUOT);
+	ck_assert_str_eq(userev_refusal(), "quota-exceeded");
 	ck_assert_uint_eq(refused->place.whole, 0);
 	userev_release(userev, refused);
 	ck_assert_uint_eq(fake_daemon->releases, 0);
 	free(refused);
 	fake_set(items = 0);
-	reconnect();
+	fake_restart();
+	expect_connected();
 	ck_assert_uint_eq(fake_daemon->items, 0);
 }
 
@@ -157,15 +152,10 @@ WITH_DAEMON(library_refuses_without_asking_daemon)
 	ck_assert_ptr_nonnull(strstr(userev_refusal(), "flags"));
 	ck_assert_uint_eq(fake_daemon->items, 0);
 	description[WIRE_DESCRIPTION_MAX] = '\0';
-	register_event(&event, description);
+	ck_assert_int_eq(userev_register(userev, &event, description, USEREV_PERSIST | USEREV_MULTI_FORMAT), 0);
+	ck_assert_uint_eq(fake_daemon->flags, REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EBUSY);
 	ck_assert_uint_eq(fake_daemon->items, 1);
-}
-
-WITH_DAEMON(flags_reach_the_daemon)
-{
-	ck_assert_int_eq(userev_register(userev, &event, "event", USEREV_PERSIST | USEREV_MULTI_FORMAT), 0);
-	ck_assert_uint_eq(fake_daemon->flags, REGISTER_PERSIST | REGISTER_MULTI_FORMAT);
 }
 
 static void *expect_no_refusal(void *data)
@@ -222,7 +212,8 @@ WITH_DAEMON(event_name_is_the_daemons)
 static void restart_with_prefix(const char *prefix)
 {
 	fake_set(prefix = prefix);
-	reconnect();
+	fake_restart();
+	expect_connected();
 }
 
 /* A name that was returned stays valid until the event is released. */
@@ -270,11 +261,10 @@ WITH_DAEMON(last_of_equal_events_releases_the_bit)
 	ck_assert_uint_eq(fake_daemon->releases, 1);
 }
 
-WITH_DAEMON(release_on_wrong_connection_does_nothing)
+WITH_EVENT_ON(release_on_wrong_connection_does_nothing)
 {
 	struct userev *wrong = open_library();
 
-	register_event(&event, "event");
 	userev_release(wrong, &event);
 	ck_assert_str_eq(userev_event_name(&event), "event");
 	userev_close(wrong);
@@ -297,7 +287,8 @@ WITH_DAEMON(released_event_may_be_freed)
 		userev_release(userev, freed[i % 5]);
 		free(freed[i % 5]);
 	}
-	reconnect();
+	fake_restart();
+	expect_connected();
 	expect_alive(freed[0], names[0]);
 	expect_alive(freed[3], names[3]);
 	close_library();

@@ -33,15 +33,23 @@ static struct thing *find(struct thing *table, uint32_t number)
 	return thing;
 }
 
+/* False: there is no memory. */
+static bool add(struct thing **table, struct thing *thing, uint32_t number)
+{
+	thing->number = number;
+	HASH_ADD(by_number, *table, number, sizeof(thing->number), thing);
+	return table_added();
+}
+
 TEST(added_entry_is_found_until_deleted)
 {
-	struct thing one = { .number = 1 }, two = { .number = 2 }, *table = NULL;
+	struct thing one = { 0 }, two = { 0 }, *table = NULL;
 
 	ck_assert_ptr_null(find(table, 1));
-	HASH_ADD(by_number, table, number, sizeof(one.number), &one);
-	ck_assert(table_added());
-	HASH_ADD(by_number, table, number, sizeof(two.number), &two);
-	ck_assert(table_added());
+	ck_assert(add(&table, &one, 1));
+	/* Each client and each stream has a table. */
+	ck_assert_uint_le(HASH_OVERHEAD(by_number, table), 256);
+	ck_assert(add(&table, &two, 2));
 	ck_assert_ptr_eq(find(table, 1), &one);
 	ck_assert_ptr_eq(find(table, 2), &two);
 	ck_assert_ptr_null(find(table, 3));
@@ -53,28 +61,14 @@ TEST(added_entry_is_found_until_deleted)
 	ck_assert_ptr_null(table);
 }
 
-/* Each client and each stream has a table. */
-TEST(table_with_one_thing_is_small)
-{
-	struct thing one = { .number = 1 }, *table = NULL;
-
-	HASH_ADD(by_number, table, number, sizeof(one.number), &one);
-	ck_assert(table_added());
-	ck_assert_uint_le(HASH_OVERHEAD(by_number, table), 256);
-	HASH_DELETE(by_number, table, &one);
-}
-
 TEST(deleting_some_keeps_the_others)
 {
 	_cleanup_(freep) struct thing *things = calloc(MANY, sizeof(*things));
 	struct thing *table = NULL;
 
-	for (uint32_t i = 0; i < MANY; i++) {
-		things[i].number = i;
-		HASH_ADD(by_number, table, number, sizeof(things[i].number), &things[i]);
-		if (!table_added())
+	for (uint32_t i = 0; i < MANY; i++)
+		if (!add(&table, &things[i], i))
 			ck_abort();
-	}
 	for (uint32_t i = 0; i < MANY; i += 2)
 		HASH_DELETE(by_number, table, &things[i]);
 	ck_assert_uint_eq(HASH_CNT(by_number, table), MANY / 2);
@@ -130,15 +124,13 @@ TEST(chosen_names_do_not_collide)
 
 TEST(failed_addition_leaves_table_unchanged)
 {
-	struct thing one = { .number = 1 }, two = { .number = 2 }, *table = NULL;
+	struct thing one = { 0 }, two = { 0 }, *table = NULL;
 
 	memory_is_short = true;
-	HASH_ADD(by_number, table, number, sizeof(one.number), &one);
-	ck_assert(!table_added());
+	ck_assert(!add(&table, &one, 1));
 	ck_assert_ptr_null(find(table, 1));
 	memory_is_short = false;
-	HASH_ADD(by_number, table, number, sizeof(two.number), &two);
-	ck_assert(table_added());
+	ck_assert(add(&table, &two, 2));
 	ck_assert_ptr_eq(find(table, 2), &two);
 	ck_assert_ptr_null(find(table, 1));
 	HASH_DELETE(by_number, table, &two);
@@ -151,10 +143,8 @@ TEST(table_that_cannot_grow_loses_nothing)
 	uint32_t added = 0;
 
 	for (uint32_t i = 0; i < 2000; i++) {
-		things[i].number = i;
 		memory_is_short = i % 7 != 0;
-		HASH_ADD(by_number, table, number, sizeof(things[i].number), &things[i]);
-		things[i].length = table_added();
+		things[i].length = add(&table, &things[i], i);
 		added += (uint32_t)things[i].length;
 	}
 	memory_is_short = false;

@@ -14,62 +14,57 @@ static struct text fresh(size_t size)
 
 #define S(literal) (literal), (sizeof(literal) - 1)
 
-static const char *shown(void (*put)(struct text *, const char *, size_t), const char *from, size_t length)
+/* Texts in a buffer of that size. */
+TEST(text_is_cut_between_characters)
 {
-	struct text text = fresh(sizeof(buffer));
+	static const struct {
+		void (*put)(struct text *, const char *, size_t);
+		const char *from;
+		size_t length, size;
+		bool cut;
+		const char *expected;
+	} rows[] = {
+		{ text_put, S("abcd"), 5, false, "abcd" },
+		{ text_put, S("abcde"), 5, true, "abcd" },
+		{ text_put, S(""), 1, false, "" },
+		{ text_put, NULL, 0, 1, false, "" },
+		/* Bytes that are not UTF-8. */
+		{ text_put, S("\x80\x80\x80\x80\x80\x80\x80"), 6, true, "\x80\x80\x80\x80\x80" },
+		/* Escapes are whole. */
+		{ text_safe, S("\n"), 1, true, "" },
+		{ text_safe, S("\n"), 4, true, "" },
+		{ text_safe, S("\n"), 5, false, "\\x0a" },
+		{ text_safe, S("\n\n"), 8, true, "\\x0a" },
+		{ text_safe, S("\n\n"), 9, false, "\\x0a\\x0a" },
+		{ text_label, S("a\xff"), 6, true, "a" },
+		{ text_label, S("\""), 2, true, "" },
+		{ text_json_string, S("\x01"), 1, true, "" },
+		{ text_json_string, S("\x01"), 2, true, "\"" },
+		{ text_json_string, S("\x01"), 7, true, "\"" },
+	};
 
-	put(&text, from, length);
-	ck_assert(!text.cut);
-	ck_assert_uint_eq(text.length, strlen(buffer));
-	return buffer;
-}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct text text = fresh(rows[i].size);
 
-static const char *safe(const char *from, size_t length)
-{
-	return shown(text_safe, from, length);
-}
-
-TEST(text_is_terminated_and_marked_as_cut)
-{
-	struct text text = fresh(5);
-
-	text_put(&text, S("abcd"));
-	ck_assert(!text.cut);
-	text_put(&text, "", 0);
-	text_put(&text, NULL, 0);
-	ck_assert(!text.cut);
-	text_put(&text, S("e"));
-	ck_assert(text.cut);
-	ck_assert_str_eq(buffer, "abcd");
-	ck_assert_int_eq(buffer[5], '?');
-}
-
-TEST(a_buffer_of_one_byte_holds_the_empty_text)
-{
-	struct text text = fresh(1);
-
-	text_printf(&text, "%s", "");
-	ck_assert(!text.cut);
-	text_safe(&text, S("\n"));
-	ck_assert(text.cut);
-	ck_assert_str_eq(buffer, "");
-	ck_assert_int_eq(buffer[1], '?');
+		rows[i].put(&text, rows[i].from, rows[i].length);
+		ck_assert_msg(text.cut == rows[i].cut, "row %zu", i);
+		ck_assert_str_eq(buffer, rows[i].expected);
+		ck_assert_uint_eq(text.length, strlen(buffer));
+		ck_assert_int_eq(buffer[rows[i].size], '?');
+	}
 }
 
 TEST(printf_fills_the_buffer)
 {
-	struct text text = fresh(8);
+	for (int end = 'd'; end <= 'e'; end++) {
+		struct text text = fresh(8);
 
-	text_printf(&text, "%d-%s", 12, "abcd");
-	ck_assert(!text.cut);
-	ck_assert_str_eq(buffer, "12-abcd");
-
-	text = fresh(8);
-	text_printf(&text, "%d-%s", 12, "abcde");
-	ck_assert(text.cut);
-	ck_assert_str_eq(buffer, "12-abcd");
-	ck_assert_uint_eq(text.length, 7);
-	ck_assert_int_eq(buffer[8], '?');
+		text_printf(&text, "%d-%s%s", 12, "abcd", end == 'd' ? "" : "e");
+		ck_assert_int_eq(text.cut, end == 'e');
+		ck_assert_str_eq(buffer, "12-abcd");
+		ck_assert_uint_eq(text.length, 7);
+		ck_assert_int_eq(buffer[8], '?');
+	}
 }
 
 TEST(nothing_is_written_behind_a_cut)
@@ -104,13 +99,14 @@ TEST(a_cut_never_leaves_half_a_character)
 	}
 }
 
-TEST(cut_keeps_bytes_that_are_not_utf8)
+static const char *shown(void (*put)(struct text *, const char *, size_t), const char *from, size_t length)
 {
-	struct text text = fresh(6);
+	struct text text = fresh(sizeof(buffer));
 
-	text_put(&text, S("\x80\x80\x80\x80\x80\x80\x80"));
-	ck_assert(text.cut);
-	ck_assert_uint_eq(text.length, 5);
+	put(&text, from, length);
+	ck_assert(!text.cut);
+	ck_assert_uint_eq(text.length, strlen(buffer));
+	return buffer;
 }
 
 #define REPLACED "\xef\xbf\xbd"
@@ -134,7 +130,33 @@ TEST(text_is_escaped_for_its_reader)
 		{ text_safe, S("\xe2\x81\xa6"), "\\xe2\\x81\\xa6" }, /* isolate */
 		{ text_safe, S("\xe2\x80\xa8"), "\\xe2\\x80\\xa8" }, /* line separator */
 		{ text_safe, S("\xe2\x80\xaf"), "\xe2\x80\xaf" },
+		{ text_safe, S("web\xe2\x80\x8b"), "web\\xe2\\x80\\x8b" },
 		{ text_safe, "\xe2\x82\xac", 2, "\\xe2\\x82" }, /* is not read beyond the length */
+		/* Invalid UTF-8 is shown as bytes. */
+		{ text_safe, S("\x80"), "\\x80" },
+		{ text_safe, S("\xbf"), "\\xbf" },
+		{ text_safe, S("\xc0\xaf"), "\\xc0\\xaf" },		      /* overlong '/' */
+		{ text_safe, S("\xc1\xbf"), "\\xc1\\xbf" },		      /* overlong DEL */
+		{ text_safe, S("\xe0\x80\xaf"), "\\xe0\\x80\\xaf" },	      /* overlong '/' */
+		{ text_safe, S("\xe0\x9f\xbf"), "\\xe0\\x9f\\xbf" },	      /* overlong U+07FF */
+		{ text_safe, S("\xf0\x80\x80\xaf"), "\\xf0\\x80\\x80\\xaf" }, /* overlong '/' */
+		{ text_safe, S("\xf0\x8f\xbf\xbf"), "\\xf0\\x8f\\xbf\\xbf" }, /* overlong U+FFFF */
+		{ text_safe, S("\xed\xa0\x80"), "\\xed\\xa0\\x80" },	      /* first surrogate */
+		{ text_safe, S("\xed\xbf\xbf"), "\\xed\\xbf\\xbf" },	      /* last surrogate */
+		{ text_safe, S("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80" }, /* U+110000 */
+		{ text_safe, S("\xf5\x80\x80\x80"), "\\xf5\\x80\\x80\\x80" }, /* beyond */
+		{ text_safe, S("\xff\xfe"), "\\xff\\xfe" },		      /* never */
+		{ text_safe, S("\xc3"), "\\xc3" },			      /* ends too early */
+		{ text_safe, S("\xe2\x82"), "\\xe2\\x82" },		      /* ends too early */
+		{ text_safe, S("\xf0\x9f\x98"), "\\xf0\\x9f\\x98" },	      /* ends too early */
+		{ text_safe, S("\xe2\x82x"), "\\xe2\\x82x" },		      /* goes on wrong */
+		{ text_safe, S("\xe2\x28\xa1"), "\\xe2(\\xa1" },	      /* goes on wrong */
+		{ text_safe, S("\xc3\xc3\xa4"), "\\xc3\xc3\xa4" },	      /* only the first is wrong */
+		{ text_safe, S("\xed\x9f\xbf\xee\x80\x80"),
+		  "\xed\x9f\xbf\xee\x80\x80" },			  /* both neighbours of the surrogates are fine */
+		{ text_safe, S("\xe0\xa0\x80"), "\xe0\xa0\x80" }, /* the first of three bytes */
+		{ text_safe, S("\xc2\xa1"), "\xc2\xa1" },	  /* the first of two that can be shown */
+		{ text_safe, S("\xf0\x90\x80\x80"), "\xf0\x90\x80\x80" }, /* the first of four bytes */
 		{ text_quoted, S("a\"b\\\n"), "\"a\\\"b\\\\\\x0a\"" },
 		{ text_json_string, S(""), "\"\"" },
 		{ text_json_string, S("a\"b\\c/d"), "\"a\\\"b\\\\c/d\"" },
@@ -182,62 +204,9 @@ TEST(safe_text_escapes_invisible_characters)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(unseen); i++)
-		ck_assert_msg(safe(unseen[i], strlen(unseen[i]))[0] == '\\', "unseen %zu", i);
+		ck_assert_msg(shown(text_safe, unseen[i], strlen(unseen[i]))[0] == '\\', "unseen %zu", i);
 	for (size_t i = 0; i < ARRAY_SIZE(seen); i++)
-		ck_assert_str_eq(safe(seen[i], strlen(seen[i])), seen[i]);
-	ck_assert_str_eq(safe(S("web\xe2\x80\x8b")), "web\\xe2\\x80\\x8b");
-}
-
-static const struct {
-	const char *bytes, *shown;
-} not_utf8[] = {
-	{ "\x80", "\\x80" },
-	{ "\xbf", "\\xbf" },
-	{ "\xc0\xaf", "\\xc0\\xaf" },				    /* overlong '/' */
-	{ "\xc1\xbf", "\\xc1\\xbf" },				    /* overlong DEL */
-	{ "\xe0\x80\xaf", "\\xe0\\x80\\xaf" },			    /* overlong '/' */
-	{ "\xe0\x9f\xbf", "\\xe0\\x9f\\xbf" },			    /* overlong U+07FF */
-	{ "\xf0\x80\x80\xaf", "\\xf0\\x80\\x80\\xaf" },		    /* overlong '/' */
-	{ "\xf0\x8f\xbf\xbf", "\\xf0\\x8f\\xbf\\xbf" },		    /* overlong U+FFFF */
-	{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },			    /* first surrogate */
-	{ "\xed\xbf\xbf", "\\xed\\xbf\\xbf" },			    /* last surrogate */
-	{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" },		    /* U+110000 */
-	{ "\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80" },		    /* beyond */
-	{ "\xff\xfe", "\\xff\\xfe" },				    /* never */
-	{ "\xc3", "\\xc3" },					    /* ends too early */
-	{ "\xe2\x82", "\\xe2\\x82" },				    /* ends too early */
-	{ "\xf0\x9f\x98", "\\xf0\\x9f\\x98" },			    /* ends too early */
-	{ "\xe2\x82x", "\\xe2\\x82x" },				    /* goes on wrong */
-	{ "\xe2\x28\xa1", "\\xe2(\\xa1" },			    /* goes on wrong */
-	{ "\xc3\xc3\xa4", "\\xc3\xc3\xa4" },			    /* only the first is wrong */
-	{ "\xed\x9f\xbf\xee\x80\x80", "\xed\x9f\xbf\xee\x80\x80" }, /* both neighbours of the surrogates are fine */
-	{ "\xe0\xa0\x80", "\xe0\xa0\x80" },			    /* the first of three bytes */
-	{ "\xc2\xa1", "\xc2\xa1" },				    /* the first of two that can be shown */
-	{ "\xf0\x90\x80\x80", "\xf0\x90\x80\x80" },		    /* the first of four bytes */
-};
-
-TEST(invalid_utf8_is_shown_as_bytes)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(not_utf8); i++)
-		ck_assert_str_eq(safe(not_utf8[i].bytes, strlen(not_utf8[i].bytes)), not_utf8[i].shown);
-}
-
-TEST(an_escape_is_written_whole_or_not_at_all)
-{
-	for (size_t size = 1; size <= 7; size++) {
-		struct text text = fresh(size);
-
-		text_json_string(&text, S("\x01"));
-		ck_assert(text.cut);
-		ck_assert_str_eq(buffer, size == 1 ? "" : "\"");
-	}
-	for (size_t size = 2; size <= 9; size++) {
-		struct text text = fresh(size);
-
-		text_safe(&text, S("\n\n"));
-		ck_assert_int_eq(text.cut, size < 9);
-		ck_assert_uint_eq(text.length, (size - 1) / 4 * 4);
-	}
+		ck_assert_str_eq(shown(text_safe, seen[i], strlen(seen[i])), seen[i]);
 }
 
 TEST(excerpt_is_short_and_safe)
@@ -258,17 +227,4 @@ TEST(excerpt_is_short_and_safe)
 	_Static_assert(sizeof(FORTY) - 1 == TEXT_EXCERPT_MAX, "the longest excerpt");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		ck_assert_str_eq(shown(text_excerpt, rows[i][0], strlen(rows[i][0])), rows[i][1]);
-}
-
-TEST(escapes_in_labels_are_whole)
-{
-	struct text text = fresh(6);
-
-	text_label(&text, S("a\xff"));
-	ck_assert(text.cut);
-	ck_assert_str_eq(buffer, "a");
-	text = fresh(2);
-	text_label(&text, S("\""));
-	ck_assert(text.cut);
-	ck_assert_str_eq(buffer, "");
 }

@@ -10,12 +10,17 @@
 static struct description description;
 static char sentence[WIRE_SENTENCE_MAX + 1];
 
+/* Text is accepted by description_parse_canonical() exactly if it is its own canonical form. */
 static int parse_bytes(const char *text, size_t length)
 {
+	const bool canonical = description_parse_canonical(text, length, &description) == 0;
 	struct text why = text_make(sentence, sizeof(sentence));
 	int r = description_parse(text, length, &description, &why);
 
 	ck_assert_msg(!why.cut, "a sentence does not fit in a refusal: %s", sentence);
+	ck_assert_msg(canonical == (r == 0 && description.length == length &&
+				    memcmp(description.canonical, text, length) == 0),
+		      "\"%s\"", text);
 	return r;
 }
 
@@ -31,6 +36,7 @@ static void expect(const char *text, const char *canonical)
 	ck_assert_msg(r == 0, "\"%s\" was refused: %s", text, sentence);
 	ck_assert_str_eq(sentence, "");
 	ck_assert_str_eq(description.canonical, canonical);
+	ck_assert_uint_eq(description.name_length, strcspn(canonical, " "));
 }
 
 static void expect_field(size_t position, enum field_kind kind, const char *type, const char *name, uint32_t offset,
@@ -64,51 +70,43 @@ static const struct {
 	{ "char", 1, true },  { "unsigned char", 1, false },
 };
 
-TEST(every_number_of_the_kernel_is_a_field)
+TEST(every_number_is_a_field_and_an_element)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		char text[64];
+	static const char *const forms[] = { "%s", "__data_loc %s[]", "__rel_loc %s[]" };
+	char type[40], text[80];
 
-		snprintf(text, sizeof(text), "event u8 before; %s n", numbers[i].type);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers) * ARRAY_SIZE(forms); i++) {
+		const size_t n = i / ARRAY_SIZE(forms), form = i % ARRAY_SIZE(forms);
+		const uint32_t size = form ? 4 : numbers[n].size;
+		const enum field_kind kinds[] = { numbers[n].is_signed ? FIELD_SIGNED : FIELD_UNSIGNED, FIELD_DATA_LOC,
+						  FIELD_REL_LOC };
+
+		snprintf(type, sizeof(type), forms[form], numbers[n].type);
+		snprintf(text, sizeof(text), "event u8 before; %s n; u8 after", type);
 		expect(text, text);
-		expect_field(1, numbers[i].is_signed ? FIELD_SIGNED : FIELD_UNSIGNED, numbers[i].type, "n", 1,
-			     numbers[i].size);
-		ck_assert_int_eq(description.field[1].is_signed, numbers[i].is_signed);
-		ck_assert_int_eq(description.field[1].is_text, strstr(numbers[i].type, "char") != NULL);
-		ck_assert_uint_eq(description.size, 1 + numbers[i].size);
+		expect_field(1, kinds[form], type, "n", 1, size);
+		ck_assert_uint_eq(description.field[1].element, form ? numbers[n].size : 0);
+		ck_assert_int_eq(description.field[1].is_signed, numbers[n].is_signed);
+		ck_assert_int_eq(description.field[1].is_text, strstr(type, "char") != NULL);
+		ck_assert_uint_eq(description.size, 1 + size + 1);
 	}
 }
 
-TEST(every_number_can_be_the_element_of_a_dynamic_field)
+TEST(fields_have_sizes_and_no_gaps)
 {
-	for (size_t i = 0; i < 2 * ARRAY_SIZE(numbers); i++) {
-		const char *location = i % 2 ? "__rel_loc" : "__data_loc";
-		const char *element = numbers[i / 2].type;
-		char text[64], type[40];
-
-		snprintf(type, sizeof(type), "%s %s[]", location, element);
-		snprintf(text, sizeof(text), "event %s n; u8 after", type);
-		expect(text, text);
-		expect_field(0, i % 2 ? FIELD_REL_LOC : FIELD_DATA_LOC, type, "n", 0, 4);
-		ck_assert_uint_eq(description.field[0].element, numbers[i / 2].size);
-		ck_assert_int_eq(description.field[0].is_signed, numbers[i / 2].is_signed);
-		ck_assert_int_eq(description.field[0].is_text, strstr(element, "char") != NULL);
-		ck_assert_uint_eq(description.size, 5);
-	}
-}
-
-TEST(fields_have_no_gaps)
-{
-	expect("http_request u8 a; u64 b; char[5] c; struct point where 12; __rel_loc char[] path",
-	       "http_request u8 a; u64 b; char[5] c; struct point where 12; __rel_loc char[] path");
+	parse("http_request u8 a; u64 b; unsigned char[1024] c; struct point where 12; __rel_loc char[] path");
 	ck_assert_uint_eq(description.n_fields, 5);
-	ck_assert_uint_eq(description.name_length, strlen("http_request"));
 	expect_field(0, FIELD_UNSIGNED, "u8", "a", 0, 1);
 	expect_field(1, FIELD_UNSIGNED, "u64", "b", 1, 8);
-	expect_field(2, FIELD_CHARS, "char[5]", "c", 9, 5);
-	expect_field(3, FIELD_STRUCT, "struct point", "where", 14, 12);
-	expect_field(4, FIELD_REL_LOC, "__rel_loc char[]", "path", 26, 4);
-	ck_assert_uint_eq(description.size, 30);
+	expect_field(2, FIELD_CHARS, "unsigned char[1024]", "c", 9, 1024);
+	expect_field(3, FIELD_STRUCT, "struct point", "where", 1033, 12);
+	expect_field(4, FIELD_REL_LOC, "__rel_loc char[]", "path", 1045, 4);
+	ck_assert_uint_eq(description.size, 1049);
+	parse("alone");
+	ck_assert_uint_eq(description.n_fields, 0);
+	ck_assert_uint_eq(description.size, 0);
+	parse("e struct s a 4063; u8 b");
+	ck_assert_uint_eq(description.size, WIRE_PAYLOAD_MAX);
 }
 
 TEST(name_has_maximum_length)
@@ -152,22 +150,17 @@ TEST(description_has_maximum_length)
 }
 
 /* "e u8 a;u8 bbbb…": the canonical form is one byte longer. */
-static int parse_with_canonical_of(size_t length)
+TEST(the_canonical_form_must_fit_too)
 {
 	char text[WIRE_DESCRIPTION_MAX];
 
 	memset(text, 'b', sizeof(text));
 	memcpy(text, "e u8 a;u8 ", 10);
-	return parse_bytes(text, length - 1);
-}
-
-TEST(the_canonical_form_must_fit_too)
-{
-	ck_assert_int_eq(parse_with_canonical_of(WIRE_DESCRIPTION_MAX), 0);
+	ck_assert_int_eq(parse_bytes(text, WIRE_DESCRIPTION_MAX - 1), 0);
 	ck_assert_uint_eq(strlen(description.canonical), WIRE_DESCRIPTION_MAX);
 	ck_assert_uint_eq(description.field[1].name_length, WIRE_DESCRIPTION_MAX - 11);
 
-	ck_assert_int_eq(parse_with_canonical_of(WIRE_DESCRIPTION_MAX + 1), REFUSAL_BAD_DESCRIPTION);
+	ck_assert_int_eq(parse_bytes(text, WIRE_DESCRIPTION_MAX), REFUSAL_BAD_DESCRIPTION);
 	ck_assert_str_eq(sentence, "description is too long with one space between words and behind each ';'; "
 				   "the kernel takes 511 bytes");
 }
@@ -190,22 +183,6 @@ TEST(maximum_number_of_fields_fits)
 	ck_assert_uint_lt(description.n_fields, DESCRIPTION_FIELDS_MAX);
 }
 
-TEST(fields_have_their_sizes)
-{
-	expect("e char[1] a; unsigned char[1024] b; struct s c 12",
-	       "e char[1] a; unsigned char[1024] b; struct s c 12");
-	expect_field(0, FIELD_CHARS, "char[1]", "a", 0, 1);
-	expect_field(1, FIELD_CHARS, "unsigned char[1024]", "b", 1, 1024);
-	expect_field(2, FIELD_STRUCT, "struct s", "c", 1025, 12);
-	expect("alone", "alone");
-	ck_assert_uint_eq(description.n_fields, 0);
-	ck_assert_uint_eq(description.size, 0);
-	expect("event:A", "event");
-	ck_assert_uint_eq(description.name_length, 5);
-	expect("e struct s a 4063; u8 b", "e struct s a 4063; u8 b");
-	ck_assert_uint_eq(description.size, WIRE_PAYLOAD_MAX);
-}
-
 /* Descriptions and their canonical forms. */
 TEST(description_gets_its_canonical_form)
 {
@@ -216,16 +193,26 @@ TEST(description_gets_its_canonical_form)
 		{ "\tevent\t\tunsigned \t int  a ; struct   s b\t8 ;\t__data_loc  unsigned\tchar[]  c;u8 d  ",
 		  CANONICAL },
 		{ "event ;unsigned int a;;;struct s b 8; ; __data_loc unsigned char[] c;u8 d; ;;", CANONICAL },
+		/* Each difference alone. */
+		{ " e u8 a", "e u8 a" },
+		{ "e  u8 a", "e u8 a" },
+		{ "e\tu8 a", "e u8 a" },
+		{ "e u8  a", "e u8 a" },
+		{ "e u8 a ", "e u8 a" },
+		{ "e u8 a;", "e u8 a" },
+		{ "e u8 a; ", "e u8 a" },
+		{ "e u8 a;u8 b", "e u8 a; u8 b" },
+		{ "e u8 a ;u8 b", "e u8 a; u8 b" },
+		{ "e __rel_loc char[]  a", "e __rel_loc char[] a" },
+		{ "e ", "e" },
 		{ "event:BPF_ITER u8 a", "event u8 a" },
 		{ "event:A,B_2,c u8 a", "event u8 a" },
 		{ "event:A", "event" },
-		{ "alone", "alone" },
 		{ " \talone ", "alone" },
 		{ "alone ;; ;", "alone" },
 		{ "_a9Z", "_a9Z" },
 		{ "e struct s a 1", "e struct s a 1" },
 		{ "e struct s a 4064", "e struct s a 4064" },
-		{ "e struct s a 12", "e struct s a 12" },
 		{ "e char[1024] a; char[1024] b; char[1024] c; char[992] d",
 		  "e char[1024] a; char[1024] b; char[1024] c; char[992] d" },
 		{ "e struct s a 4063; u8 b", "e struct s a 4063; u8 b" },
@@ -238,37 +225,6 @@ TEST(description_gets_its_canonical_form)
 		expect(rows[i][0], rows[i][1]);
 }
 
-TEST(canonical_form_is_demanded)
-{
-	static const char *const wrong[] = { "",
-					     "e u8 a;",
-					     " e u8 a",
-					     "e  u8 a",
-					     "e u8 a;u8 b",
-					     "e u8 a ;u8 b",
-					     "e:A u8 a",
-					     "e\tu8 a",
-					     "e u8 a ",
-					     "e u8  a",
-					     "e;",
-					     "e ",
-					     "e u8 a; ",
-					     "e __rel_loc char[]  a",
-					     "e long a",
-					     "e struct  a 8",
-					     "9" };
-
-	ck_assert_int_eq(description_parse_canonical("e u8 a; u16 b", 13, &description), 0);
-	ck_assert_str_eq(description.canonical, "e u8 a; u16 b");
-	ck_assert_uint_eq(description.length, 13);
-	expect_field(1, FIELD_UNSIGNED, "u16", "b", 1, 2);
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		ck_assert_msg(description_parse_canonical(wrong[i], strlen(wrong[i]), &description) != 0, "\"%s\"",
-			      wrong[i]);
-	ck_assert_int_ne(description_parse_canonical("e\0", 2, &description), 0);
-	ck_assert_int_ne(description_parse_canonical("e u8 a\0", 7, &description), 0);
-}
-
 /* Descriptions, and sentences or their beginnings. */
 TEST(wrong_description_is_refused)
 {
@@ -278,22 +234,21 @@ TEST(wrong_description_is_refused)
 		  "'9a' is not the name of an event; letters, digits and _ make one, no digit first: NAME TYPE FIELD; TYPE FIELD" },
 		{ "a-b u8 a", "'a-b' is not the name of an event" },
 		{ "a/../b", "'a/../b' is not the name of an event" },
-		{ ".", "'.' is not the name of an event" },
 		{ ":A", "'' is not the name of an event" },
 		{ "", "'' is not the name of an event" },
-		{ " \t ", "'' is not the name of an event" },
 		{ "name;u8 a", "'name;u8' is not the name of an event" },
 		{ "event u8 1a",
 		  "field 1: '1a' is not a name; letters, digits and _ make one, no digit first, and ';' ends a field" },
 		{ "event u8 a, u8 b", "field 1: 'u8' is one word too many" },
 		{ "event u8 a,u8", "field 1: 'a,u8' is not a name" },
 		{ "event struct a-b c 8", "field 1: 'struct a-b c 8' is no struct" },
+		{ "e;", "'e;' is not the name of an event" },
+		{ "event char 1a[4]", "field 1: '1a[4]' is not a name" },
 		/* Flags. */
 		{ "event: u8 a", "behind the name's ':', '' is not a flag; write NAME:FLAG,FLAG, or leave flags out" },
 		{ "event:A,", "behind the name's ':', '' is not a flag" },
 		{ "event:,A u8 a", "behind the name's ':', '' is not a flag" },
 		{ "event:A:B", "behind the name's ':', 'A:B' is not a flag" },
-		{ "event:1", "behind the name's ':', '1' is not a flag" },
 		{ "event :A", "field 1: ':A' is not a type" },
 		/* Arrays of fixed size. */
 		{ "e u8 a; char[1025] b",
@@ -301,12 +256,9 @@ TEST(wrong_description_is_refused)
 		{ "e char[0] a", "field 1: '[0]' is not the size of an array" },
 		{ "e char[4294967297] a", "field 1: '[4294967297]' is not the size of an array" },
 		{ "e char[010] a", "field 1: '[010]' is not the size of an array" },
-		{ "e char[0x10] a", "field 1: '[0x10]' is not the size of an array" },
-		{ "e char[-1] a", "field 1: '[-1]' is not the size of an array" },
 		{ "e char[1][2] a", "field 1: '[1][2]' is not the size of an array" },
 		{ "e char[] a", "field 1: '[]' is not the size of an array" },
 		{ "e char[ a", "field 1: '[' is not the size of an array" },
-		{ "e char[4 a", "field 1: '[4' is not the size of an array" },
 		{ "e char a[4]", "field 1: 'a[4]' has its size in the wrong place" },
 		{ "e char[4]", "field 1: 'char[4]' is not complete" },
 		/* The same advice for each place of the size. */
@@ -315,17 +267,13 @@ TEST(wrong_description_is_refused)
 		{ "e u32[4] a",
 		  "field 1: only char and unsigned char may be arrays of fixed size; instead of 'u32[4] a' use __rel_loc TYPE[] NAME or a struct" },
 		{ "e u8 x; unsigned int[4] a", "field 2: only char and unsigned char may be arrays" },
-		{ "e s8[4] a", "field 1: only char and unsigned char may be arrays" },
 		/* Structs. */
 		{ "e struct s a 4065",
 		  "field 1: '4065' is no size for a struct; it has 1 to 4064 bytes, in digits: more no tracer can hold" },
 		{ "e struct s a 0", "field 1: '0' is no size" },
-		{ "e struct s a x", "field 1: 'x' is no size" },
 		{ "e struct s a 012", "field 1: '012' is no size" },
 		{ "e struct s a 4294967304", "field 1: '4294967304' is no size" },
-		{ "e struct s a +8", "field 1: '+8' is no size" },
 		{ "e struct s a", "field 1: 'struct s a' is no struct; a struct is written as struct NAME field SIZE" },
-		{ "e struct s", "field 1: 'struct s' is no struct" },
 		{ "e struct", "field 1: 'struct' is no struct" },
 		{ "e struct s a 8 9", "field 1: 'struct s a 8 9' is no struct" },
 		{ "e struct s 8a 8", "field 1: '8a' is not a name" },
@@ -334,6 +282,7 @@ TEST(wrong_description_is_refused)
 		/* Dynamic fields. */
 		{ "e __rel_loc char a", "field 1: '__rel_loc char a' wants [] behind its type: __rel_loc char[] NAME" },
 		{ "e __data_loc char[4] a", "field 1: '__data_loc char[4] a' wants []" },
+		{ "e __rel_loc char[]x a", "field 1: '__rel_loc char[]x a' wants []" },
 		{ "e __data_loc", "field 1: '__data_loc' is not complete" },
 		{ "e __data_loc char[]", "field 1: '__data_loc char[]' is not complete" },
 		{ "e __rel_loc unsigned", "field 1: 'unsigned' is not a type" },
@@ -357,6 +306,8 @@ TEST(wrong_description_is_refused)
 		{ "e long double b",
 		  "field 1: 'long double' is not a type of the kernel's; use struct NAME field SIZE for its bytes" },
 		{ "e unsigned b", "field 1: 'unsigned' is not a type" },
+		{ "e unsigned u8 b", "field 1: 'unsigned' is not a type" },
+		{ "e unsignedx b", "field 1: 'unsignedx' is not a type" },
 		{ "e size_t b", "field 1: 'size_t' has no fixed size" },
 		{ "e float b", "field 1: 'float' is not a type of the kernel's; use u32 for its bits" },
 		{ "e double b", "field 1: 'double' is not a type of the kernel's; use u64 for its bits" },
@@ -367,7 +318,6 @@ TEST(wrong_description_is_refused)
 		{ "e short int b", "field 1: 'b' is one word too many" },
 		{ "e foo b",
 		  "field 1: 'foo' is not a type; use s8 to s64, u8 to u64, int, short, char, char[N], __rel_loc char[], or struct NAME field SIZE" },
-		{ "e U32 b", "field 1: 'U32' is not a type" },
 		{ "e longer b", "field 1: 'longer' is not a type" },
 		/* Words; empty fields are not numbered. */
 		{ "e u8", "field 1: 'u8' is not complete; it wants a name: TYPE NAME" },
@@ -398,131 +348,4 @@ TEST(unprintable_bytes_are_refused)
 		ck_assert_int_eq(parse_bytes(text, 17), REFUSAL_BAD_DESCRIPTION);
 		ck_assert_str_eq(sentence, why);
 	}
-}
-
-TEST(sentences_show_excerpts)
-{
-	char text[400] = "event u8 ";
-
-	memset(text + 9, '-', sizeof(text) - 10);
-	ck_assert_int_eq(parse(text), REFUSAL_BAD_DESCRIPTION);
-	ck_assert_ptr_nonnull(strstr(sentence, "field 1: '----------------------------------------...' is not a name"));
-}
-
-/* The same numbers on every machine. */
-static uint64_t random_state = 0x5eed0002;
-
-static uint32_t random_below(uint32_t limit)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (uint32_t)(random_state >> 32) % limit;
-}
-
-static void expect_same_fields(const struct description *a, const struct description *b)
-{
-	ck_assert_uint_eq(a->n_fields, b->n_fields);
-	ck_assert_uint_eq(a->size, b->size);
-	ck_assert_uint_eq(a->name_length, b->name_length);
-	for (size_t i = 0; i < a->n_fields; i++) {
-		const struct field *one = &a->field[i], *other = &b->field[i];
-
-		if (one->kind != other->kind || one->offset != other->offset || one->size != other->size ||
-		    one->element != other->element || one->is_signed != other->is_signed ||
-		    one->is_text != other->is_text || one->type_length != other->type_length ||
-		    one->name_length != other->name_length || one->type - a->canonical != other->type - b->canonical ||
-		    one->name - a->canonical != other->name - b->canonical)
-			ck_abort_msg("field %zu of \"%s\" changed", i + 1, a->canonical);
-	}
-}
-
-/* One space between words, behind each ';' and nowhere else. */
-static bool is_canonical(const char *text)
-{
-	static const char *const wrong[] = { "\t", "  ", " ;", ";;", ":" };
-	const size_t length = strlen(text);
-
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		if (strstr(text, wrong[i]))
-			return false;
-	for (size_t i = 0; i < length; i++)
-		if (text[i] == ';' && text[i + 1] != ' ')
-			return false;
-	return *text != ' ' && text[length - 1] != ' ';
-}
-
-/* The same words, separated in another way. */
-static size_t space_out(const char *canonical, char ret[WIRE_DESCRIPTION_MAX])
-{
-	static const char *const blanks[] = { " ", "  ", "\t", " \t " }, *const ends[] = { ";", " ;", ";;", "; ;\t;" };
-	struct text text = text_make(ret, WIRE_DESCRIPTION_MAX);
-
-	for (const char *at = canonical; *at; at++)
-		if (*at == ' ' && at[-1] != ';')
-			text_printf(&text, "%s", blanks[random_below(ARRAY_SIZE(blanks))]);
-		else if (*at == ';')
-			text_printf(&text, "%s", ends[random_below(ARRAY_SIZE(ends))]);
-		else if (*at != ' ')
-			text_put(&text, at, 1);
-	return text.cut ? 0 : text.length;
-}
-
-static void expect_same_if_spaced_out(const struct description *expected)
-{
-	static struct description spaced;
-	char text[WIRE_DESCRIPTION_MAX];
-	struct text why = text_make(sentence, sizeof(sentence));
-	const size_t length = space_out(expected->canonical, text);
-
-	if (length == 0)
-		return;
-	if (description_parse(text, length, &spaced, &why) != 0 || !streq(spaced.canonical, expected->canonical))
-		ck_abort_msg("\"%.*s\" gave \"%s\" and \"%s\"", (int)length, text, spaced.canonical, sentence);
-	expect_same_fields(expected, &spaced);
-}
-
-/* Returns whether it was accepted. */
-static bool expect_properties(const char *text, size_t length)
-{
-	static struct description again;
-	struct text why = text_make(sentence, sizeof(sentence));
-	int r = description_parse(text, length, &description, &why);
-
-	if (why.cut || (r != 0 && r != REFUSAL_BAD_DESCRIPTION) || (r == 0) != (why.length == 0))
-		ck_abort_msg("\"%.*s\" gave %d and \"%s\"", (int)length, text, r, sentence);
-	if (r != 0)
-		return false;
-	r = description_parse(description.canonical, strlen(description.canonical), &again, &why);
-	if (r != 0 || !streq(description.canonical, again.canonical))
-		ck_abort_msg("\"%s\" gave %d and \"%s\"", description.canonical, r, again.canonical);
-	expect_same_fields(&description, &again);
-	if (!is_canonical(description.canonical))
-		ck_abort_msg("\"%s\" is no canonical form", description.canonical);
-	expect_same_if_spaced_out(&description);
-	return true;
-}
-
-/* Words of the grammar in any order. Random bytes are tests/fuzz's. */
-TEST(random_words_parse_or_are_refused)
-{
-	static const char *const words[] = {
-		"e",	     "name",	   "u8", "u64", "int",	"unsigned", "short",  "char",
-		"char[",     "char[8]",	   "[]", "[",	"]",	"struct",   "s",      "16",
-		"4064",	     "0",	   ";",	 ";;",	";",	":",	    ":FLAG",  ",",
-		"__rel_loc", "\t",	   " ",	 "*",	"long", "u8[]",	    "char[]", "char[1024]",
-		"-1",	     "common_pid", "a",	 "b",	"c",	"_",	    "\x80",   "\n",
-	};
-	char text[WIRE_DESCRIPTION_MAX + 4];
-	unsigned accepted = 0;
-
-	for (int round = 0; round < 100000; round++) {
-		struct text line = text_make(text, sizeof(text));
-
-		text_printf(&line, "e");
-		for (uint32_t i = random_below(round % 8 ? 7 : 90); i > 0; i--)
-			text_printf(&line, "%s%s", random_below(6) ? " " : "", words[random_below(ARRAY_SIZE(words))]);
-		accepted += expect_properties(text, line.length);
-	}
-	ck_assert_uint_gt(accepted, 500);
 }

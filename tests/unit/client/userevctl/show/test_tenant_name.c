@@ -21,7 +21,6 @@ TEST(names_follow_from_paths)
 		{ "/system.slice/docker-" ID ".scope", "docker-0123456789ab" },
 		{ "/user.slice/user-1000.slice/user@1000.service/user.slice/docker-" ID ".scope",
 		  "docker-0123456789ab" },
-		{ "/ecs.slice/ecs-task.slice/docker-" ID ".scope", "docker-0123456789ab" },
 		{ "/kind/docker/" ID, "docker-0123456789ab" },
 		/* Containers of Kubernetes have the name of their engine. */
 		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" SLICE_UID
@@ -29,35 +28,27 @@ TEST(names_follow_from_paths)
 		  "containerd-0123456789ab" },
 		{ "/kubepods.slice/kubepods-pod" SLICE_UID ".slice/crio-" ID ".scope", "crio-0123456789ab" },
 		{ "/kubepods/burstable/pod" UID "/crio-" ID, "crio-0123456789ab" },
-		{ "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" SLICE_UID ".slice/docker-" ID
-		  ".scope",
-		  "docker-0123456789ab" },
 		{ "/system.slice/containerd.service/kubepods-burstable-pod" SLICE_UID ".slice:cri-containerd:" ID,
 		  "containerd-0123456789ab" },
 		/* The path does not name the engine. */
 		{ "/kubepods/burstable/pod" UID "/" ID, "container-0123456789ab" },
-		{ "/kubepods/pod" HASH "/" ID, "container-0123456789ab" },
 		{ "/somewhere/" ID, "container-0123456789ab" },
 		/* A pod has the beginning of its UID, as kubectl shows it. */
 		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" SLICE_UID ".slice",
 		  "pod-3f2a1b4c-89ab" },
 		{ "/kubepods/burstable/pod" UID, "pod-3f2a1b4c-89ab" },
-		{ "/kubepods/pod" UID, "pod-3f2a1b4c-89ab" },
 		{ "/kubepods.slice/kubepods-pod" HASH ".slice", "pod-d4c74594d41d" },
 		{ "/kubepods.slice/kubepods-burstable.slice", "kubepods-burstable.slice" },
 		/* podman, not the cgroup inside the container. */
 		{ "/machine.slice/libpod-" ID ".scope", "podman-0123456789ab" },
 		{ "/machine.slice/libpod-" ID ".scope/container", "podman-0123456789ab" },
 		{ "/libpod_parent/libpod-" ID, "podman-0123456789ab" },
-		{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope",
-		  "podman-0123456789ab" },
 		{ "/machine.slice/libpod-conmon-" ID ".scope", "libpod-conmon-0123456789ab" },
 		/* As machinectl names them. */
 		{ "/machine.slice/machine-web.scope", "machine-web" },
 		{ "/machine.slice/machine-debian\\x2d12.scope", "machine-debian-12" },
 		{ "/machine.slice/machine-qemu\\x2d1\\x2dwin.scope/libvirt", "machine-qemu-1-win" },
 		{ "/machine.slice/systemd-nspawn@web.service", "machine-web" },
-		{ "/machine.slice/systemd-nspawn@web.service/payload", "machine-web" },
 		/* LXC, in all layouts. */
 		{ "/lxc.payload.web", "lxc-web" },
 		{ "/lxc.payload.web/system.slice/nginx.service", "lxc-web" },
@@ -67,11 +58,9 @@ TEST(names_follow_from_paths)
 		/* As systemctl names them. */
 		{ "/system.slice/cron.service", "cron.service" },
 		{ "/system.slice/system-getty.slice/getty@tty1.service", "getty@tty1.service" },
-		{ "/system.slice/dev\\x2dhugepages.service", "dev-hugepages.service" },
 		{ "/system.slice/cron.service/job", "cron.service" },
 		{ "/user.slice/user-1000.slice/session-3.scope", "session-3.scope" },
 		{ "/system.slice", "system.slice" },
-		{ "/init.scope", "init.scope" },
 		/* The slice of a user, and its manager. */
 		{ "/user.slice/user-1000.slice", "user-1000" },
 		{ "/user.slice/user-1000.slice/user@1000.service", "user-1000" },
@@ -79,7 +68,6 @@ TEST(names_follow_from_paths)
 		{ "/user.slice/user-1000.slice/user@1000.service/app.slice/shell.service", "shell.service" },
 		/* Units inside a container. */
 		{ "/system.slice/docker-" ID ".scope/system.slice/cron.service", "docker-0123456789ab" },
-		{ "/docker/" ID "/init", "docker-0123456789ab" },
 		/* Texts that look like an ID, a pod or a unit. */
 		{ "/demo/shop", "shop" },
 		{ "/demo/shop/", "shop" },
@@ -90,7 +78,6 @@ TEST(names_follow_from_paths)
 		{ "/my-pod" UID "x", "my-pod" UID "x" },
 		{ "/my-podcast", "my-podcast" },
 		{ "/.service", ".service" },
-		{ "/.scope", ".scope" },
 		{ "/machine-.scope", "machine-.scope" },
 		{ "/user-.slice", "user-.slice" },
 		{ "/lxc.payload.", "lxc.payload." },

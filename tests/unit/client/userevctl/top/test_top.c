@@ -6,13 +6,13 @@
 
 #include "tests/suite.h"
 
-/* An answer of a daemon, and the frame that is printed of it. */
+/* An answer of a daemon, and how its frame is printed. */
 struct frame {
 	struct top_frame frame;
 	struct output output;
-	char *text;
-	size_t size;
 };
+
+static char printed[65536];
 
 struct tenant {
 	const char *path;
@@ -65,60 +65,56 @@ static void set_status(struct top_look *look)
 	look->status = row_copy(cursor_make(row.data, row.size));
 }
 
-static struct frame *begin(unsigned columns)
+static struct frame begin(unsigned columns)
 {
-	struct frame *shown = calloc(1, sizeof(*shown));
+	struct frame shown = {
+		.frame = { .most = SIZE_MAX, .look.tenants.machine = 100 },
+		.output = { .terminal = true, .width = columns },
+	};
 
-	ck_assert_ptr_nonnull(shown);
 	setlocale(LC_CTYPE, "C.UTF-8");
-	set_status(&shown->frame.look);
-	shown->frame.look.tenants.machine = 100;
-	shown->frame.most = SIZE_MAX;
-	shown->output = (struct output){ .terminal = true, .width = columns };
+	set_status(&shown.frame.look);
 	return shown;
 }
 
-static struct frame *begin_with_three(unsigned columns)
+static struct frame begin_with_three(unsigned columns)
 {
-	struct frame *shown = begin(columns);
+	struct frame shown = begin(columns);
 
-	add(&shown->frame.look.tenants, (struct tenant){ "/system.slice/cron.service", 5, 10, 0, 1, 0, 0, 0 });
-	add(&shown->frame.look.tenants, (struct tenant){ "/lxc/web", 8, 10, 9, 2, 7, 3, 1 });
-	add(&shown->frame.look.tenants, (struct tenant){ "/demo/\033[2Jbad", 0, 0, 0, 1, 0, 0, 20 });
+	add(&shown.frame.look.tenants, (struct tenant){ "/system.slice/cron.service", 5, 10, 0, 1, 0, 0, 0 });
+	add(&shown.frame.look.tenants, (struct tenant){ "/lxc/web", 8, 10, 9, 2, 7, 3, 1 });
+	add(&shown.frame.look.tenants, (struct tenant){ "/demo/\033[2Jbad", 0, 0, 0, 1, 0, 0, 20 });
 	return shown;
 }
 
-static void frame_free(struct frame **shown)
+static void frame_deinit(struct frame *shown)
 {
-	top_look_deinit(&(*shown)->frame.look);
-	free((*shown)->text);
-	free(*shown);
+	top_look_deinit(&shown->frame.look);
 }
 
 static const char *print(struct frame *shown, bool keys)
 {
-	free(shown->text);
-	shown->output.file = open_memstream(&shown->text, &shown->size);
+	shown->output.file = fmemopen(printed, sizeof(printed), "w");
 	ck_assert_ptr_nonnull(shown->output.file);
 	(keys ? top_frame_print_keys : top_frame_print)(&shown->frame, &shown->output);
 	fclose(shown->output.file);
-	return shown->text;
+	return printed;
 }
 
 static void expect_shown(struct frame *shown, const char *const *texts, size_t n)
 {
 	print(shown, false);
 	for (size_t i = 0; i < n; i++)
-		ck_assert_msg(strstr(shown->text, texts[i]), "no '%s' in: %s", texts[i], shown->text);
+		ck_assert_msg(strstr(printed, texts[i]), "no '%s' in: %s", texts[i], printed);
 }
 #define EXPECT_SHOWN(shown, ...)                                                                                       \
 	expect_shown(shown, (const char *const[]){ __VA_ARGS__ }, ARRAY_SIZE(((const char *const[]){ __VA_ARGS__ })))
 
 TEST(a_frame_has_the_columns_that_fit)
 {
-	_cleanup_(frame_free) struct frame *shown = begin_with_three(80);
+	_cleanup_(frame_deinit) struct frame shown = begin_with_three(80);
 
-	ck_assert_str_eq(print(shown, false),
+	ck_assert_str_eq(print(&shown, false),
 			 "embedded  guard off  4 connections  3 tenants  up 1 min 5 s  userevd 0.1.0\n"
 			 "events [||||||||||||||||||||||||            ::::::::::::] 50 of 100, 25 reserved\n"
 			 "refused -/s  lost -/s  throttled -/s\n"
@@ -126,16 +122,16 @@ TEST(a_frame_has_the_columns_that_fit)
 			 "cron.service  [|||||     ]       5   10       0     1        0      -       -\n"
 			 "lxc-web       [||||||||: ]       8   10       0     2        7      -       -\n"
 			 "\\x1b[2Jbad    [          ]       0    -       0     1        0      -       -\n");
-	shown->output.width = 40;
-	ck_assert_str_eq(print(shown, false), "embedded  guard off  4 connections  3...\n"
-					      "events  50 of 100, 25 reserved\n"
-					      "refused -/s  lost -/s  throttled -/s\n"
-					      "NAME          USED          EVENTS\n"
-					      "cron.service  [|||||     ]       5\n"
-					      "lxc-web       [||||||||: ]       8\n"
-					      "\\x1b[2Jbad    [          ]       0\n");
-	shown->output.width = 200;
-	EXPECT_SHOWN(shown,
+	shown.output.width = 40;
+	ck_assert_str_eq(print(&shown, false), "embedded  guard off  4 connections  3...\n"
+					       "events  50 of 100, 25 reserved\n"
+					       "refused -/s  lost -/s  throttled -/s\n"
+					       "NAME          USED          EVENTS\n"
+					       "cron.service  [|||||     ]       5\n"
+					       "lxc-web       [||||||||: ]       8\n"
+					       "\\x1b[2Jbad    [          ]       0\n");
+	shown.output.width = 200;
+	EXPECT_SHOWN(&shown,
 		     "EVENTS  MAX  +/-  RESERVE  LINGER  CONN  FILES  REFUSED  REF/S  LOST"
 		     "  LOST/S  THROT  THR/S\n",
 		     "  /system.slice/cron.service  [", "  /demo/\\x1b[2Jbad            [");
@@ -143,62 +139,62 @@ TEST(a_frame_has_the_columns_that_fit)
 
 TEST(help_trouble_and_no_tenant_have_sentences)
 {
-	_cleanup_(frame_free) struct frame *shown = begin_with_three(80), *empty = begin(80);
+	_cleanup_(frame_deinit) struct frame shown = begin_with_three(80), empty = begin(80);
 
-	shown->frame.help = true;
-	EXPECT_SHOWN(shown, "EVENTS   events that the tenant holds", "TENANT   the path of the cgroup", "? goes back");
-	ck_assert_ptr_null(strstr(shown->text, "cron.service"));
-	shown->frame.help = false;
-	string_copy(shown->frame.trouble, sizeof(shown->frame.trouble), "The daemon has gone.");
-	EXPECT_SHOWN(shown, "reserved\nThe daemon has gone.\nNAME", "  7      -       -\n");
-	EXPECT_SHOWN(empty, "\nNo program is connected.\n");
+	shown.frame.help = true;
+	EXPECT_SHOWN(&shown, "EVENTS   events that the tenant holds", "TENANT   the path of the cgroup", "? goes back");
+	ck_assert_ptr_null(strstr(printed, "cron.service"));
+	shown.frame.help = false;
+	string_copy(shown.frame.trouble, sizeof(shown.frame.trouble), "The daemon has gone.");
+	EXPECT_SHOWN(&shown, "reserved\nThe daemon has gone.\nNAME", "  7      -       -\n");
+	EXPECT_SHOWN(&empty, "\nNo program is connected.\n");
 }
 
 TEST(the_sorted_column_is_shown_on_any_width)
 {
 	static const char *const titles[TENANT_ORDERS] = { "EVENTS", "CONN", "REFUSED", "LOST", "THROT", "NAME" };
-	_cleanup_(frame_free) struct frame *shown = begin_with_three(40);
+	_cleanup_(frame_deinit) struct frame shown = begin_with_three(40);
 
-	for (shown->frame.order = 0; shown->frame.order < TENANT_ORDERS; shown->frame.order++)
-		EXPECT_SHOWN(shown, titles[shown->frame.order]);
+	for (shown.frame.order = 0; shown.frame.order < TENANT_ORDERS; shown.frame.order++)
+		EXPECT_SHOWN(&shown, titles[shown.frame.order]);
 }
 
 TEST(no_line_is_wider_than_the_terminal)
 {
-	_cleanup_(frame_free) struct frame *shown = begin_with_three(0);
+	_cleanup_(frame_deinit) struct frame shown = begin_with_three(0);
 
 	for (int i = 0; i < 30; i++)
-		add(&shown->frame.look.tenants,
+		add(&shown.frame.look.tenants,
 		    (struct tenant){ "/some/\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97", UINT64_MAX / 2,
 				     UINT64_MAX - 1, 77, 123456789, 9876543210, 12345678, 1 });
-	shown->frame.look.tenants.seconds = 0.001;
-	string_copy(shown->frame.trouble, sizeof(shown->frame.trouble),
+	shown.frame.look.tenants.seconds = 0.001;
+	string_copy(shown.frame.trouble, sizeof(shown.frame.trouble),
 		    "The daemon has gone, and that is a sentence which is too long for many a terminal.");
 	for (unsigned columns = 40; columns <= 200; columns++) {
 		const char *line = NULL;
 		char *rest;
 
-		shown->output.width = columns;
-		shown->frame.order = columns % TENANT_ORDERS;
-		print(shown, false);
-		for (rest = shown->text; (line = strsep(&rest, "\n"));)
+		shown.output.width = columns;
+		shown.frame.order = columns % TENANT_ORDERS;
+		print(&shown, false);
+		for (rest = printed; (line = strsep(&rest, "\n"));)
 			ck_assert_msg(display_width(line) <= columns, "%u: %s", columns, line);
 	}
 }
 
 TEST(keys_and_position_are_on_the_last_line)
 {
-	_cleanup_(frame_free) struct frame *shown = begin_with_three(80);
+	_cleanup_(frame_deinit) struct frame shown = begin_with_three(80);
 
-	shown->frame.order = 3;
-	ck_assert_str_eq(print(shown, true),
+	shown.frame.order = 3;
+	ck_assert_str_eq(print(&shown, true),
 			 "q quit  ? help  sort by: events connections refusals [lost] throttled name");
-	shown->frame.most = 2;
-	ck_assert_str_eq(print(shown, true), "1-2 of 3  q quit  ? help  sort by: lost");
-	shown->frame.first = 1;
-	ck_assert_str_eq(print(shown, true), "2-3 of 3  q quit  ? help  sort by: lost");
-	EXPECT_SHOWN(shown, "bad");
-	ck_assert_ptr_null(strstr(shown->text, "cron"));
+	shown.frame.most = 2;
+	ck_assert_str_eq(print(&shown, true), "1-2 of 3  q quit  ? help  sort by: lost");
+	shown.frame.first = 1;
+	ck_assert_str_eq(print(&shown, true), "2-3 of 3  q quit  ? help  sort by: lost");
+	EXPECT_SHOWN(&shown, "bad");
+	ck_assert_ptr_null(strstr(printed, "cron"));
 }
 
 TEST(a_bar_is_coloured_by_its_share)
@@ -213,45 +209,45 @@ TEST(a_bar_is_coloured_by_its_share)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		_cleanup_(frame_free) struct frame *shown = begin(80);
+		_cleanup_(frame_deinit) struct frame shown = begin(80);
 
-		shown->output.colour = true;
-		add(&shown->frame.look.tenants, (struct tenant){ "/demo/shop", cases[i].events, 100, 0, 1, 0, 0, 0 });
-		ck_assert_msg(strstr(strstr(print(shown, false), "NAME"), cases[i].expected), "%s", shown->text);
+		shown.output.colour = true;
+		add(&shown.frame.look.tenants, (struct tenant){ "/demo/shop", cases[i].events, 100, 0, 1, 0, 0, 0 });
+		ck_assert_msg(strstr(strstr(print(&shown, false), "NAME"), cases[i].expected), "%s", printed);
 	}
 }
 
 TEST(a_reserve_is_marked_inside_the_bar)
 {
-	_cleanup_(frame_free) struct frame *shown = begin(80);
+	_cleanup_(frame_deinit) struct frame shown = begin(80);
 
-	add(&shown->frame.look.tenants, (struct tenant){ "/demo/none", 0, 12, 3, 1, 0, 0, 0 });
-	add(&shown->frame.look.tenants, (struct tenant){ "/demo/all", 0, 12, 40, 1, 0, 0, 0 });
-	add(&shown->frame.look.tenants, (struct tenant){ "/demo/used", 4, 12, 3, 1, 0, 0, 0 });
+	add(&shown.frame.look.tenants, (struct tenant){ "/demo/none", 0, 12, 3, 1, 0, 0, 0 });
+	add(&shown.frame.look.tenants, (struct tenant){ "/demo/all", 0, 12, 40, 1, 0, 0, 0 });
+	add(&shown.frame.look.tenants, (struct tenant){ "/demo/used", 4, 12, 3, 1, 0, 0, 0 });
 	/* Without a maximum, of the machine. */
-	add(&shown->frame.look.tenants, (struct tenant){ "/demo/shop", 50, 0, 0, 1, 0, 0, 0 });
-	EXPECT_SHOWN(shown, "[::        ]", "[::::::::::]", "[|||       ]", "[|||||     ]      50    - ");
+	add(&shown.frame.look.tenants, (struct tenant){ "/demo/shop", 50, 0, 0, 1, 0, 0, 0 });
+	EXPECT_SHOWN(&shown, "[::        ]", "[::::::::::]", "[|||       ]", "[|||||     ]      50    - ");
 }
 
 TEST(changes_are_per_second_and_a_new_tenant_had_none)
 {
-	_cleanup_(frame_free) struct frame *before = begin(130), *now = begin(130);
-	struct tenant_views *views = &now->frame.look.tenants;
+	_cleanup_(frame_deinit) struct frame before = begin(130), now = begin(130);
+	struct tenant_views *views = &now.frame.look.tenants;
 
-	add(&before->frame.look.tenants, (struct tenant){ "/demo/shop", 9, 10, 0, 1, 100, 5, 0 });
-	add(&before->frame.look.tenants, (struct tenant){ "/demo/gone", 9, 10, 0, 1, 100, 5, 0 });
+	add(&before.frame.look.tenants, (struct tenant){ "/demo/shop", 9, 10, 0, 1, 100, 5, 0 });
+	add(&before.frame.look.tenants, (struct tenant){ "/demo/gone", 9, 10, 0, 1, 100, 5, 0 });
 	/* Its counters were restarted with the daemon. */
-	add(&before->frame.look.tenants, (struct tenant){ "/demo/zero", 9, 10, 0, 1, 100, 5, 0 });
+	add(&before.frame.look.tenants, (struct tenant){ "/demo/zero", 9, 10, 0, 1, 100, 5, 0 });
 	add(views, (struct tenant){ "/demo/new", 3, 10, 0, 1, 40, 0, 0 });
 	add(views, (struct tenant){ "/demo/shop", 7, 10, 0, 1, 103, 5, 0 });
 	add(views, (struct tenant){ "/demo/zero", 9, 10, 0, 1, 2, 0, 0 });
-	tenant_views_compare(views, &before->frame.look.tenants, 2);
+	tenant_views_compare(views, &before.frame.look.tenants, 2);
 	ck_assert_int_eq(tenant_change(&views->view[0], "refusals"), 40);
 	ck_assert_int_eq(tenant_change(&views->view[1], "lost"), 0);
 	ck_assert_int_eq(tenant_change(&views->view[1], "events"), -2);
 	ck_assert_int_eq(tenant_change(&views->view[2], "refusals"), 2);
 	ck_assert_int_eq(tenant_change(&views->view[2], "lost"), 0);
-	EXPECT_SHOWN(now, "refused 22/s  lost 0/s", "+3", "40     20 ", "-2", "103    1.5 ");
+	EXPECT_SHOWN(&now, "refused 22/s  lost 0/s", "+3", "40     20 ", "-2", "103    1.5 ");
 }
 
 static void expect_order(struct tenant_views *views, const char *order, const char *expected)

@@ -175,11 +175,8 @@ TEST(only_instances_of_a_tail_have_a_pid)
 
 TEST(a_name_with_a_slash_is_no_file_name)
 {
-	static const char *const good[] = { "foo", "mu.0", "..." };
-	static const char *const bad[] = { "", ".", "..", "../../sched/sched_switch", "a/b" };
+	static const char *const names[] = { "foo", "mu.0", "...", "", ".", "..", "../../sched/sched_switch", "a/b" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
-		ck_assert(text_is_file_name(good[i]));
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		ck_assert(!text_is_file_name(bad[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		ck_assert_msg(text_is_file_name(names[i]) == (i < 3), "%s", names[i]);
 }
