@@ -76,6 +76,7 @@ static const struct option_row rows[] = {
 	  .least = 2, .most = WIRE_PAGE_BITS },
 	{ "ready-fd", "N", OPTION_NUMBER, OPTION(ready_fd),
 	  .help = "for tests: write a newline there once the sockets listen", .most = INT32_MAX },
+	{ 0 },
 };
 
 static const struct option_table table = {
@@ -86,7 +87,6 @@ static const struct option_table table = {
 		"Lets unprivileged programs emit trace events: they register events here and write records to the kernel.\n",
 	.see = "See userevd(8). `userevctl doctor` finds out what is wrong.",
 	.rows = rows,
-	.n = ARRAY_SIZE(rows),
 };
 
 int options_parse(int argc, char **argv, struct options *ret)

@@ -63,7 +63,6 @@ struct command {
 struct ctl {
 	const char *socket;	    /* --socket, or NULL: the library's choice */
 	const char *control_socket; /* never NULL */
-	bool help, version;
 	/* The signal state at the start, in which other programs are started. */
 	bool sigpipe_was_default;
 	sigset_t signal_mask;
@@ -78,17 +77,11 @@ extern const struct command command_status, command_events, command_tenants, com
 	command_doctor, command_version, command_help;
 
 /*
- * options.c. Reads the command's options into `values`; afterwards `argc` and `argv` are the arguments, and `output` is ready.
- * Wrong options, or fewer or more arguments than expected, end the program with a message; so does --help.
+ * main.c. Reads the command's options into `values`; afterwards `argc` and `argv` are the arguments, and `output` is ready. Wrong
+ * options, or fewer or more arguments than expected, end the program with a message; so does --help.
  */
-void options_read_environment(struct ctl *);
 void options_read(struct ctl *, void *values, int least_arguments, int most_arguments);
 void ctl_expect_arguments(const struct ctl *, int least, int most);
-/* A command's options, or with NULL those of all commands. */
-void options_print(FILE *, const struct command *);
-
-/* main.c: the help of a command, or with NULL the overview. */
-void ctl_print_help(FILE *, const struct command *);
 
 /* "userevctl: …" on stderr; ctl_note() without the prefix. */
 #define ctl_error(...) ctl_print("userevctl: ", __VA_ARGS__)

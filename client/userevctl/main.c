@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* argv → a command of the table. */
+/* argv → options, and a command of the table. */
 
 #include <getopt.h>
 #include <locale.h>
@@ -15,28 +15,70 @@ static const struct command *const commands[] = {
 	&command_policy, &command_reload,  &command_doctor,  &command_version, &command_help,
 };
 
-void ctl_print_help(FILE *file, const struct command *command)
-{
-	if (command) {
-		fprintf(file, "Usage: userevctl %s%s%s%s\n\n%s\n", command->name,
-			command->options ? " [OPTION...]" : "", command->arguments[0] ? " " : "", command->arguments,
-			command->help);
-		if (command->options)
-			putc('\n', file);
-		options_print(file, command);
-		fputs("\nOptions for all commands: userevctl --help. More: userevctl(1).\n", file);
-		return;
-	}
-	fputs("Usage: userevctl [OPTION...] COMMAND [ARGUMENT...]\n\n", file);
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		char text[64];
+static const char *const colours[] = { "auto", "always", "never", NULL };
+static const struct option_row all_options[] = {
+	FLAG_ROW("json", struct ctl, output.json, "print JSON; also --full --color=WHEN --width=N"),
+	VALUE_ROW("color", "WHEN", OPTION_WORD, struct ctl, output.when, .words = colours),
+	NUMBER_ROW("width", "N", struct ctl, output.columns, WIDTH_LEAST, WIDTH_MOST, NULL),
+	FLAG_ROW("full", struct ctl, output.full, NULL),
+	TEXT_ROW("socket", "PATH", struct ctl, socket, "the clients' socket ($USEREV_SOCKET)"),
+	TEXT_ROW("control-socket", "PATH", struct ctl, control_socket, "the admins' socket ($USEREV_CONTROL_SOCKET)"),
+	{ 0 },
+};
 
-		snprintf(text, sizeof(text), "%s %s", commands[i]->name, commands[i]->arguments);
-		fprintf(file, "  %-31s %s\n", text, commands[i]->summary);
+/* Of a command, or without one those in front of it. Options for all commands may stand before the command and behind it. */
+static struct option_table ctl_option_table(struct ctl *ctl, const struct command *command)
+{
+	static char program[64], usage[4096];
+	struct text text = text_make(usage, sizeof(usage));
+	struct option_table table = { .program = program, .usage = usage, .takes_arguments = true };
+
+	snprintf(program, sizeof(program), "userevctl%s%s", command ? " " : "", command ? command->name : "");
+	if (command) {
+		text_printf(&text, "Usage: %s [OPTION...] %s\n\n%s\n", program, command->arguments, command->help);
+		table.see = "Options for all commands: userevctl --help. More: userevctl(1).";
+		table.rows = command->options;
+		table.more = all_options;
+		table.more_values = ctl;
+		table.stops = command->stops_at_argument;
+		return table;
 	}
-	putc('\n', file);
-	options_print(file, NULL);
-	fputs("\nExit status: 0 done, 1 refused or failed, 2 usage, 3 no daemon, 4 not permitted.\n", file);
+	text_printf(&text, "Usage: userevctl [OPTION...] COMMAND [ARGUMENT...]\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		text_printf(&text, "  %s %-*s %s\n", commands[i]->name, 30 - (int)strlen(commands[i]->name),
+			    commands[i]->arguments, commands[i]->summary);
+	table.see = "Exit status: 0 done, 1 refused or failed, 2 usage, 3 no daemon, 4 not permitted.";
+	table.rows = all_options;
+	table.stops = true;
+	return table;
+}
+
+/* main() resets the position of getopt_long() behind the command. */
+void options_read(struct ctl *ctl, void *values, int least_arguments, int most_arguments)
+{
+	const struct option_table table = ctl_option_table(ctl, ctl->command);
+	int status = option_table_read(&table, ctl->argc, ctl->argv, values);
+
+	output_open(&ctl->output, stdout);
+	if (status >= 0)
+		exit(status == 0 ? ctl_finish(ctl) : EXIT_USAGE);
+	ctl->argc -= optind;
+	ctl->argv += optind;
+	if (ctl->command)
+		ctl_expect_arguments(ctl, least_arguments, most_arguments);
+}
+
+void ctl_expect_arguments(const struct ctl *ctl, int least, int most)
+{
+	if (ctl->argc >= least && ctl->argc <= most)
+		return;
+	if (ctl->argc < least)
+		ctl_error("%s: %s is missing. See 'userevctl %s --help'.", ctl->command->name, ctl->command->arguments,
+			  ctl->command->name);
+	else
+		ctl_error("%s: unexpected argument '%s'. See 'userevctl %s --help'.", ctl->command->name,
+			  excerpt_of(ctl->argv[most]).text, ctl->command->name);
+	exit(EXIT_USAGE);
 }
 
 /* NULL after a message. */
@@ -61,6 +103,7 @@ static const struct command *find_command(const char *name)
 static int help_run(struct ctl *ctl)
 {
 	const struct command *command = NULL;
+	struct option_table table;
 
 	options_read(ctl, NULL, 0, 1);
 	if (ctl->argc > 0) {
@@ -68,7 +111,8 @@ static int help_run(struct ctl *ctl)
 		if (!command)
 			return EXIT_USAGE;
 	}
-	ctl_print_help(ctl->output.file, command);
+	table = ctl_option_table(ctl, command);
+	option_table_help(ctl->output.file, &table);
 	return ctl_finish(ctl);
 }
 
@@ -77,19 +121,29 @@ COMMAND(help, "[COMMAND]", "explain a command and its options", NULL,
 
 int main(int argc, char **argv)
 {
+	static const struct option_row width_row =
+		NUMBER_ROW("USEREVCTL_WIDTH", "N", struct ctl, output.columns, WIDTH_LEAST, WIDTH_MOST, NULL);
 	struct ctl ctl = { .argc = argc, .argv = argv, .control_socket = getenv("USEREV_CONTROL_SOCKET") };
+	const char *width = getenv(width_row.name), *right = NULL;
+	struct option_table table;
 
 	if (!ctl.control_socket || !ctl.control_socket[0])
 		ctl.control_socket = "/run/userevd/control.sock";
-	options_read_environment(&ctl);
+	if (width && width[0])
+		right = option_set(&width_row, width, &ctl.output.columns);
+	if (right) {
+		ctl_error("%s=%s: %s.", width_row.name, excerpt_of(width).text, right);
+		return EXIT_USAGE;
+	}
 	/* For the widths of characters; otherwise the output does not depend on the locale. */
 	setlocale(LC_CTYPE, "C.UTF-8");
 	/* A reader that has gone (| head) is seen as EPIPE, so that commands clean up. */
 	ctl.sigpipe_was_default = signal(SIGPIPE, SIG_IGN) == SIG_DFL;
 	sigprocmask(SIG_SETMASK, NULL, &ctl.signal_mask);
-	options_read(&ctl, NULL, 0, 0);
+	options_read(&ctl, &ctl, 0, 0);
 	if (ctl.argc == 0) {
-		ctl_print_help(stderr, NULL);
+		table = ctl_option_table(&ctl, NULL);
+		option_table_help(stderr, &table);
 		return EXIT_USAGE;
 	}
 	ctl.command = find_command(ctl.argv[0]);

@@ -24,7 +24,6 @@ struct run {
 	struct option_list patterns;
 	const char *output_path;
 	bool quiet;
-	bool full;
 
 	struct output output;
 	struct record_view view;
@@ -189,7 +188,6 @@ static int run_run(struct ctl *ctl)
 	int r;
 
 	options_read(ctl, &run, 1, INT32_MAX);
-	ctl->output.full = run.full;
 	if (run.patterns.n == 0)
 		run.patterns.text[run.patterns.n++] = "*";
 	if (open_output(&run) < 0)
@@ -214,7 +212,6 @@ static const struct option_row run_options[] = {
 	VALUE_ROW("events", "GLOB", OPTION_TEXTS, struct run, patterns,
 		  .help = "only events with matching names; repeatable"),
 	FLAG_ROW("quiet", struct run, quiet, "no summary, and no warnings of the daemon"),
-	FLAG_ROW("full", struct run, full, "do not shorten tenants on a terminal"),
 	{ 0 },
 };
 

@@ -36,6 +36,7 @@ static const struct option_row rows[] = {
 	{ "remove", NULL, OPTION_FLAG, MEMBER(remove),
 	  .help = "stop guarding the mount; without --mount remove the whole guard" },
 	{ "verbose", NULL, OPTION_FLAG, MEMBER(verbose), .help = "show messages of libbpf", .letter = 'v' },
+	{ 0 },
 };
 
 static const struct option_table table = {
@@ -48,7 +49,6 @@ static const struct option_table table = {
 		 "keeper's own mount. userevd-keeper runs this when it starts.\n",
 	.see = "See userevd-guard(8).",
 	.rows = rows,
-	.n = ARRAY_SIZE(rows),
 };
 
 /* A sentence about options that do not go together, or NULL. */
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 		return r;
 	problem = guard_check_options(&options);
 	if (problem) {
-		fprintf(stderr, "userevd-guard: %s\nuserevd-guard: see userevd-guard --help\n", problem);
+		fprintf(stderr, "userevd-guard: %s. See 'userevd-guard --help'.\n", problem);
 		return 2;
 	}
 	guard_program_log(options.verbose);

@@ -35,6 +35,7 @@ static const struct option_row rows[] = {
 		  "and end" },
 	{ "hold", "SECONDS", OPTION_NUMBER, MEMBER(hold),
 	  .help = "how long to keep everything while no daemon is connected (default 60)", .most = INT32_MAX },
+	{ 0 },
 };
 
 static const struct option_table table = {
@@ -46,7 +47,6 @@ static const struct option_table table = {
 		"it where systemd starts it. Not to be run by hand.\n",
 	.see = "See userevd-keeper(8).",
 	.rows = rows,
-	.n = ARRAY_SIZE(rows),
 };
 
 int keeper_parse_options(int argc, char **argv, struct keeper_options *ret)

@@ -3,34 +3,49 @@
 #include "protocol/base/option.h"
 
 #include <getopt.h>
-#include <stdio.h>
 
 #include "protocol/base/number.h"
-#include "protocol/base/text.h"
+#include "protocol/base/suggest.h"
 
-enum { ROWS_MAX = 32, FIRST_KEY = 256 /* above all letters */ };
+enum { OPTIONS_MAX = 32, FIRST_KEY = 256 /* above all letters */ };
 
-static const struct option_row common_rows[] = {
-	{ "help", NULL, OPTION_FLAG, .help = "show this help", .letter = 'h' },
-	{ "version", NULL, OPTION_FLAG, .help = "show the version" },
+struct common {
+	bool help, version;
 };
 
-static void option_print(const struct option_row *row)
-{
-	char left[40];
+static const struct option_row common_rows[] = {
+	{ "help", NULL, OPTION_LAST, offsetof(struct common, help), .help = "show this help; --version: the version",
+	  .letter = 'h' },
+	{ "version", NULL, OPTION_LAST, offsetof(struct common, version), .help = NULL },
+	{ 0 },
+};
 
-	snprintf(left, sizeof(left), "--%s%s%s", row->name, row->argument ? "=" : "",
-		 row->argument ? row->argument : "");
-	if (row->letter)
-		printf("  -%c, %-25s ", row->letter, left);
-	else
-		printf("      %-25s ", left);
-	for (const char *at = row->help; *at; at++) {
-		putchar(*at);
-		if (*at == '\n')
-			printf("%32s", "");
+static void option_print(FILE *file, const struct option_row *row)
+{
+	for (; row && row->name; row++) {
+		const char letter[] = { '-', row->letter, ',', ' ', '\0' };
+		char left[64];
+
+		if (!row->help)
+			continue;
+		snprintf(left, sizeof(left), "%s--%s%s%s", row->letter ? letter : "", row->name,
+			 row->argument ? "=" : "", row->argument ? row->argument : "");
+		fprintf(file, "  %-31s ", left);
+		for (const char *at = row->help; *at; at++) {
+			putc(*at, file);
+			if (*at == '\n')
+				fprintf(file, "%34s", "");
+		}
+		putc('\n', file);
 	}
-	putchar('\n');
+}
+
+void option_table_help(FILE *file, const struct option_table *table)
+{
+	fprintf(file, "%s\n", table->usage);
+	option_print(file, table->rows);
+	option_print(file, common_rows);
+	fprintf(file, "\n%s\n", table->see);
 }
 
 static const char *option_set_number(const struct option_row *row, const char *argument, void *member)
@@ -74,7 +89,7 @@ const char *option_set(const struct option_row *row, const char *argument, void 
 {
 	struct option_list *list = member;
 
-	if (row->kind == OPTION_FLAG)
+	if (row->kind == OPTION_FLAG || row->kind == OPTION_LAST)
 		*(bool *)member = true;
 	else if (row->kind == OPTION_TEXT)
 		*(const char **)member = argument;
@@ -89,48 +104,102 @@ const char *option_set(const struct option_row *row, const char *argument, void 
 	return NULL;
 }
 
-int option_table_read(const struct option_table *table, int argc, char **argv, void *ret)
+/* For getopt_long(), and beside each option its row and member. */
+struct known_options {
+	struct option option[OPTIONS_MAX + 1];
+	const struct option_row *row[OPTIONS_MAX];
+	void *member[OPTIONS_MAX];
+	char letters[OPTIONS_MAX + 3];
+	int n;
+};
+
+static void options_know(struct known_options *known, const struct option_row *row, void *values)
 {
-	const size_t n = table->n + ARRAY_SIZE(common_rows);
-	struct option options[ROWS_MAX] = { 0 };
-	struct option_row rows[ROWS_MAX];
-	char letters[ROWS_MAX] = "";
+	for (; row && row->name && known->n < OPTIONS_MAX; row++, known->n++) {
+		known->option[known->n] = (struct option){ row->name, row->argument ? required_argument : no_argument,
+							   NULL, FIRST_KEY + known->n };
+		known->row[known->n] = row;
+		known->member[known->n] = (char *)values + row->member;
+		strncat(known->letters, &row->letter, 1);
+	}
+}
+
+static void option_refuse(const struct known_options *known, const char *last, bool needs_value, struct text *why)
+{
+	const char letter[] = { '-', (char)optopt, '\0' };
+	/* One letter of "-abc" is found in optopt only. */
+	const char *typed = optopt > ' ' && optopt < 127 ? letter : last, *nearest;
+	char name[64];
+	struct suggestions suggestions = { .wanted = name };
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(typed, "="), typed);
+	for (int i = 0; i < known->n; i++) {
+		char option[64];
+
+		snprintf(option, sizeof(option), "--%s", known->option[i].name);
+		suggest(&suggestions, option, strlen(option));
+	}
+	nearest = suggestions_nearest(&suggestions);
+	if (needs_value || (nearest && streq(nearest, name))) {
+		text_printf(why, "option '%s' %s.", name, needs_value ? "needs a value" : "takes no value");
+		return;
+	}
+	text_printf(why, "there is no option '");
+	text_excerpt(why, name, strlen(name));
+	text_printf(why, nearest ? "'. Did you mean '%s'?" : "'.", nearest);
+}
+
+/* 0; or -1 with a sentence. */
+static int options_get(const struct known_options *known, int argc, char **argv, struct text *why)
+{
 	int key;
 
-	memcpy(mempcpy(rows, table->rows, table->n * sizeof(*rows)), common_rows, sizeof(common_rows));
-	for (size_t i = 0, n_letters = 0; i < n; i++) {
-		options[i] = (struct option){ rows[i].name, rows[i].argument ? required_argument : no_argument, NULL,
-					      FIRST_KEY + (int)i };
-		if (rows[i].letter)
-			letters[n_letters++] = rows[i].letter;
-	}
-	while ((key = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		size_t i = key < FIRST_KEY ? 0 : (size_t)(key - FIRST_KEY);
-		const char *right = NULL;
+	while ((key = getopt_long(argc, argv, known->letters, known->option, NULL)) != -1) {
+		int i = MAX(key - FIRST_KEY, 0);
+		const char *right;
 
-		while (key < FIRST_KEY && i < n && rows[i].letter != key)
+		while (key < FIRST_KEY && i < known->n && known->row[i]->letter != key)
 			i++;
-		if (i < table->n)
-			right = option_set(&rows[i], optarg, (char *)ret + rows[i].member);
-		if (right)
-			fprintf(stderr, "%s: --%s=%s: %s\n", table->program, rows[i].name, optarg, right);
-		if (right || i == n) {
-			fprintf(stderr, "%s: see %s --help\n", table->program, table->program);
-			return 2;
+		if (i == known->n) {
+			option_refuse(known, argv[optind - 1], key == ':', why);
+			return -1;
 		}
-		if (i < table->n)
-			continue;
-		if (i == n - 1)
-			return printf("%s %s\n", table->program, VERSION) < 0;
-		puts(table->usage);
-		for (i = 0; i < n; i++)
-			if (rows[i].help)
-				option_print(&rows[i]);
-		printf("\n%s\n", table->see);
-		return 0;
+		right = option_set(known->row[i], optarg, known->member[i]);
+		if (right) {
+			text_printf(why, "--%s=", known->row[i]->name);
+			text_excerpt(why, optarg, strlen(optarg));
+			text_printf(why, ": %s.", right);
+			return -1;
+		}
+		if (known->row[i]->kind == OPTION_LAST)
+			break;
 	}
-	if (optind == argc)
+	return 0;
+}
+
+int option_table_read(const struct option_table *table, int argc, char **argv, void *ret)
+{
+	struct known_options known = { 0 };
+	struct common common = { 0 };
+	char sentence[512];
+	struct text why = text_make(sentence, sizeof(sentence));
+	int r;
+
+	string_copy(known.letters, sizeof(known.letters), table->stops ? "+:" : ":");
+	options_know(&known, table->rows, ret);
+	options_know(&known, table->more, table->more_values);
+	options_know(&known, common_rows, &common);
+	r = options_get(&known, argc, argv, &why);
+	if (common.version)
+		printf("%.*s %s\n", (int)strcspn(table->program, " "), table->program, VERSION);
+	else if (common.help)
+		option_table_help(stdout, table);
+	if (common.version || common.help)
+		return 0;
+	if (r == 0 && (table->takes_arguments || optind == argc))
 		return -1;
-	fprintf(stderr, "%s: unexpected argument '%s'; see %s --help\n", table->program, argv[optind], table->program);
+	if (r == 0)
+		text_printf(&why, "unexpected argument '%s'.", argv[optind]);
+	fprintf(stderr, "%s: %s See '%s --help'.\n", table->program, sentence, table->program);
 	return 2;
 }

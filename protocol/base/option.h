@@ -3,10 +3,13 @@
 
 /* Options of a program as a table: their names, their help, and the members that they set. */
 
-#include "protocol/base/base.h"
+#include <stdio.h>
+
+#include "protocol/base/text.h"
 
 enum option_kind {
 	OPTION_FLAG,
+	OPTION_LAST, /* a flag behind which no option is read */
 	OPTION_TEXT,
 	OPTION_TEXTS,  /* repeatable: the member is a struct option_list */
 	OPTION_WORD,   /* one of `words`; the member is that word */
@@ -36,12 +39,20 @@ struct option_row {
 const char *option_set(const struct option_row *, const char *argument, void *member);
 
 struct option_table {
-	const char *program;
-	const char *usage; /* the lines above the options */
-	const char *see;   /* the line below */
-	const struct option_row *rows;
-	size_t n;
+	const char *program;	       /* and perhaps its command */
+	const char *usage;	       /* the lines above the options */
+	const char *see;	       /* the line below */
+	const struct option_row *rows; /* ends with a row without a name; or NULL */
+	/* Options that the help does not show; or NULL. Their members are in `more_values`. */
+	const struct option_row *more;
+	void *more_values;
+	bool takes_arguments; /* which begin at `optind` */
+	bool stops;	      /* at the first argument */
 };
 
-/* Sets members of `ret`, and carries out --help and --version, which no table has. -1 to go on, or an exit status. */
+/*
+ * Sets members of `ret`, and carries out --help and --version, which no table has. -1 to go on, or an exit status: 0; or 2 after a
+ * message. The position of getopt_long(3) is global.
+ */
 int option_table_read(const struct option_table *, int argc, char **argv, void *ret);
+void option_table_help(FILE *, const struct option_table *);

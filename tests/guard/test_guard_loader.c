@@ -416,13 +416,13 @@ TEST(wrong_option_exits_with_two_and_a_sentence)
 		{ "--pin=elsewhere --status", "--pin wants a path" },
 		{ "--mount=5 --cgroup-id=7 more", "unexpected argument 'more'" },
 		{ "--remove --status", "give one of" },
-		{ "--no-such-option", "see userevd-guard --help" },
+		{ "--no-such-option", "See 'userevd-guard --help'" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		ck_assert_msg(loader("%s", wrong[i][0]) == 2, "%s: %s", wrong[i][0], loader_output);
 		ck_assert_msg(strstr(loader_output, wrong[i][1]), "%s: %s", wrong[i][0], loader_output);
-		expect_output("see userevd-guard --help");
+		expect_output("See 'userevd-guard --help'");
 		ck_assert_int_lt(access(DIRECTORY, F_OK), 0);
 	}
 }

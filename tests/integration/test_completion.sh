@@ -49,7 +49,7 @@ commands()
 # options [COMMAND]: however they are written in the help.
 options()
 {
-	"$ctl" ${1+"$1"} --help | grep -E '^ +--[a-z]' | grep -oE -- '--[a-z][a-z-]*=?'
+	"$ctl" ${1+"$1"} --help | grep -E '^ +(-[a-z], )?--[a-z]' | grep -oE -- '--[a-z][a-z-]*=?'
 }
 
 all_commands()

@@ -217,7 +217,7 @@ TEST(options_have_their_exit_status_and_output)
 		{ "--backend=magic", 2, "give auto, embedded, status-page or enable-address" },
 		{ "--bogus", 2, "bogus" },
 		{ "-x", 2, "x" },
-		{ "--socket", 2, "requires an argument" },
+		{ "--socket", 2, "needs a value" },
 		{ "stray", 2, "unexpected argument 'stray'" },
 	};
 	char output[4096];

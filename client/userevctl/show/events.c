@@ -134,7 +134,7 @@ static int events_run(struct ctl *ctl)
 	size_t count;
 	int r;
 
-	options_read(ctl, ctl, 0, INT32_MAX);
+	options_read(ctl, NULL, 0, INT32_MAX);
 	r = tracing_open(ctl, TRACING_LOOK, &tracing);
 	if (r != EXIT_DONE)
 		return r;
@@ -153,12 +153,7 @@ static int events_run(struct ctl *ctl)
 	return r;
 }
 
-static const struct option_row events_options[] = {
-	FLAG_ROW("full", struct ctl, output.full, "shorten nothing; name all holders and tenants"),
-	{ 0 },
-};
-
-COMMAND(events, "[GLOB...]", "events, their state and their holders", events_options,
+COMMAND(events, "[GLOB...]", "events, their state and their holders", NULL,
 	"Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
 	"name, state, records taken, bad records, holders, fields; with the kernel's\n"
 	"backends: name, state, the tracers that use it (ftrace, perf, other), holders,\n"

@@ -4,21 +4,15 @@
 
 #include "client/userevctl/show/tenants.h"
 
-struct tenants_values {
-	const char *sort;
-	bool full;
-};
-
 static int tenants_run(struct ctl *ctl)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
 	_cleanup_(tenant_views_deinit) struct tenant_views views = { 0 };
-	struct tenants_values values = { 0 };
+	const char *sort = "events";
 	struct cursor row = { 0 };
 	int r;
 
-	options_read(ctl, &values, 0, INT32_MAX);
-	ctl->output.full = values.full;
+	options_read(ctl, &sort, 0, INT32_MAX);
 	r = control_ask_or_explain(ctl, KIND_TENANTS, &control);
 	if (r != EXIT_DONE)
 		return r;
@@ -33,7 +27,7 @@ static int tenants_run(struct ctl *ctl)
 	}
 	if (r < 0)
 		return control_explain(ctl->control_socket, r);
-	tenant_views_sort(&views, values.sort ? values.sort : "events");
+	tenant_views_sort(&views, sort);
 	if (ctl->output.json) {
 		tenant_views_json(&views, &(struct json){ .file = ctl->output.file });
 		putc('\n', ctl->output.file);
@@ -51,8 +45,7 @@ static int tenants_run(struct ctl *ctl)
 }
 
 static const struct option_row tenants_options[] = {
-	FLAG_ROW("full", struct tenants_values, full, "shorten nothing"),
-	TENANT_SORT_ROW(struct tenants_values, sort),
+	TENANT_SORT_ROW(0),
 	{ 0 },
 };
 

@@ -9,9 +9,11 @@
 /* "name", and the keys of numbers that tenants are sorted by; ends with NULL. The first letter of each is its key in `top`. */
 enum { TENANT_ORDERS = 6 };
 extern const char *const tenant_orders[TENANT_ORDERS + 1];
-#define TENANT_SORT_ROW(struct_, member)                                                                               \
-	VALUE_ROW("sort", "KEY", OPTION_WORD, struct_, member, .words = tenant_orders,                                 \
-		  .help = "events, connections, refusals, lost, throttled or name")
+#define TENANT_SORT_ROW(member_)                                                                                       \
+	{                                                                                                              \
+		.name = "sort", .argument = "KEY", .kind = OPTION_WORD, .member = member_, .words = tenant_orders,     \
+		.help = "events, connections, refusals, lost, throttled or name"                                       \
+	}
 
 struct tenant_view {
 	struct cursor row;

@@ -262,7 +262,7 @@ static int top_run(struct ctl *ctl)
 
 static const struct option_row top_options[] = {
 	NUMBER_ROW("interval", "SECONDS", struct top, interval, 1, 3600, "between two looks (default 1)"),
-	TENANT_SORT_ROW(struct top, sort),
+	TENANT_SORT_ROW(offsetof(struct top, sort)),
 	NUMBER_ROW("batch", "N", struct top, batch, 1, UINT32_MAX, "print N frames as plain text"),
 	FLAG_ROW("once", struct top, once, "print one; the default without a terminal"),
 	{ 0 },

@@ -14,7 +14,6 @@ struct tail {
 	bool no_follow;
 	bool wait;
 	bool foreign;
-	bool full;
 	uint64_t timeout;  /* s; 0: none */
 	uint64_t deadline; /* ns on the monotonic clock; UINT64_MAX: none */
 };
@@ -66,7 +65,6 @@ static int tail_run(struct ctl *ctl)
 	int r, signal_number;
 
 	options_read(ctl, &session, 0, INT32_MAX);
-	ctl->output.full = session.full;
 	session.deadline = session.timeout > 0 ? ctl_now_ns() + session.timeout * NS_PER_S : UINT64_MAX;
 	r = tail_run_with(&session);
 	signal_number = session.tracing ? session.tracing->signal : 0;
@@ -83,7 +81,6 @@ static const struct option_row tail_options[] = {
 	NUMBER_ROW("timeout", "SECONDS", struct tail, timeout, 1, UINT32_MAX, "end after this time"),
 	FLAG_ROW("wait", struct tail, wait, "for events that no program holds yet"),
 	FLAG_ROW("foreign", struct tail, foreign, "also events made without the daemon"),
-	FLAG_ROW("full", struct tail, full, "do not shorten tenants on a terminal"),
 	{ 0 },
 };
 

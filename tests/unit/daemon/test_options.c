@@ -192,8 +192,8 @@ TEST(unknown_word_is_refused_with_the_known_ones)
 TEST(unknown_option_is_named)
 {
 	expect_wrong("--nonsense", "--nonsense", "userevd");
-	expect_wrong("--socket", "--socket", "argument");
-	expect_wrong("--foreground=yes", "--foreground", "argument");
+	expect_wrong("--socket", "--socket", "needs a value");
+	expect_wrong("--foreground=yes", "--foreground", "takes no value");
 	expect_wrong("-x", "x", "userevd");
 	expect_wrong("start", "start", "unexpected argument");
 }
@@ -245,5 +245,5 @@ TEST(sentence_is_about_the_wrong_option_alone)
 	struct options options;
 
 	ck_assert_int_eq(parse_two("--backend=embedded", "--guard=on", &options), OPTIONS_WRONG);
-	ck_assert_str_eq(output, "userevd: --guard=on: give require, prefer or off\nuserevd: see userevd --help\n");
+	ck_assert_str_eq(output, "userevd: --guard=on: give require, prefer or off. See 'userevd --help'.\n");
 }
