@@ -14,9 +14,8 @@ struct common {
 };
 
 static const struct option_row common_rows[] = {
-	{ "help", NULL, OPTION_LAST, offsetof(struct common, help), .help = "show this help; --version: the version",
-	  .letter = 'h' },
-	{ "version", NULL, OPTION_LAST, offsetof(struct common, version), .help = NULL },
+	{ "help", NULL, OPTION_LAST, offsetof(struct common, help), .help = "show this help", .letter = 'h' },
+	{ "version", NULL, OPTION_LAST, offsetof(struct common, version), .help = "show the version" },
 	{ 0 },
 };
 
