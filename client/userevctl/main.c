@@ -21,7 +21,7 @@ static const struct option_row all_options[] = {
 	VALUE_ROW("color", "WHEN", OPTION_WORD, struct ctl, output.when, .words = colours),
 	NUMBER_ROW("width", "N", struct ctl, output.columns, WIDTH_LEAST, WIDTH_MOST, NULL),
 	FLAG_ROW("full", struct ctl, output.full, NULL),
-	TEXT_ROW("socket", "PATH", struct ctl, socket, "of the daemon; --control-socket=PATH for admins"),
+	TEXT_ROW("socket", "PATH", struct ctl, socket, "of the daemon; admins: --control-socket=PATH"),
 	TEXT_ROW("control-socket", "PATH", struct ctl, control_socket, NULL),
 	{ 0 },
 };
