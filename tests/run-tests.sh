@@ -157,7 +157,7 @@ start_guest()
 	esac
 	shift
 	start "$folder" env B="$build" tests/vm/run-guest.sh --limit="${GUEST_LIMIT:-2400}" --share="$folder" "${option[@]}" "$kernel" -- \
-		env COLOR="$COLOR" ${COVERAGE:+GCOV_PREFIX=/run/guest/coverage} IN_GUEST=1 LOGS=/run/guest SUMS=/run/guest/sums \
+		env COLOR="$COLOR" ${COVERAGE:+GCOV_PREFIX=/run/guest/coverage GCOV_ERROR_FILE=/dev/null} IN_GUEST=1 LOGS=/run/guest SUMS=/run/guest/sums \
 		tests/run-tests.sh "$@"
 }
 
