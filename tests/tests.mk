@@ -237,7 +237,7 @@ COVERING_IN_GUEST = $(filter-out $(EXHAUSTION_TESTS),$(INTEGRATION_TESTS)) $(GUA
 coverage: test-dependencies kernel-$(KERNEL)
 	$(Q)$(BUILD) B=$(COVERED) COVERAGE=1 build-tests
 	$(Q)rm -rf $(COVERED)/logs && find $(COVERED) -name '*.gcda' -delete
-	$(Q)COVERAGE=1 tests/run-tests.sh --guest $(KERNEL) $(COVERED) $(call covered,$(COVERING_IN_GUEST)) tests/integration/test_tracing.sh \
+	$(Q)COVERAGE=1 GCOV_ERROR_FILE=/dev/null tests/run-tests.sh --guest $(KERNEL) $(COVERED) $(call covered,$(COVERING_IN_GUEST)) tests/integration/test_tracing.sh \
 		-- $(COVERED) $(call covered,$(TESTS)) $(COVERING_SCRIPTS)
 	$(Q)tests/coverage.sh $(COVERED)
 

@@ -106,8 +106,8 @@ struct releases {
 };
 
 /*
- * The kernel answers in the order of the calls. So a reference that was leased again, or made anew, is registered after this answer; and
- * the stream may have ended meanwhile.
+ * Meanwhile the event may have been leased again, or the stream may have ended. Answers come in the order of the calls, so a registration
+ * that was asked for since then is answered after this.
  */
 static void reference_on_released(struct registry *registry, const struct kernel_call *call, uint32_t bit)
 {
