@@ -24,6 +24,21 @@ static const char *take_text(struct cursor *cursor, size_t length)
 	return text;
 }
 
+/* With zeros behind it, to a multiple of four. */
+static const char *take_padded_text(struct cursor *cursor, size_t length)
+{
+	const size_t zeros = padding(length);
+	const char *text = cursor_take(cursor, length + zeros);
+	uint32_t last;
+
+	if (!text || length == 0)
+		return text;
+	memcpy(&last, text + length + zeros - sizeof(last), sizeof(last));
+	if (memchr(text, '\0', length) || (zeros > 0 && le32toh(last) >> 8 * (sizeof(last) - zeros) != 0))
+		cursor->failed = true;
+	return text;
+}
+
 int decode_message(const void *packet, size_t size, struct message *ret)
 {
 	struct cursor cursor = cursor_make(packet, size);
@@ -79,8 +94,8 @@ int decode_welcome(struct cursor body, struct wire_welcome *ret, struct string_i
 }
 
 /*
- * A list of texts, each behind a head of that size, which has the text's length in its second u16: strings and answers. Behind a text are
- * zeros to a multiple of four. All of it is checked here.
+ * A list of texts, each behind a head of that size, which has the text's length in its second u16: strings and answers. All of it is
+ * checked here.
  */
 static int decode_texts(struct cursor body, size_t head_size, struct strings *ret)
 {
@@ -93,14 +108,10 @@ static int decode_texts(struct cursor body, size_t head_size, struct strings *re
 	walk = body;
 	for (size_t i = 0; i < head.count; i++) {
 		struct wire_string item;
-		const char *zeros;
 
 		layout_get(&walk, LAYOUT_PAIR, &item, sizeof(item));
 		cursor_take(&walk, head_size - sizeof(item));
-		take_text(&walk, item.length);
-		zeros = cursor_take(&walk, padding(item.length));
-		if (zeros && memcmp(zeros, "\0\0\0", padding(item.length)) != 0)
-			walk.failed = true;
+		take_padded_text(&walk, item.length);
 	}
 	if (!cursor_done(&walk))
 		return REFUSAL_BAD_PACKET;
