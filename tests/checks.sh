@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # For tests in shell: `check 'a sentence' COMMAND…` runs the command and counts; it prints the output of a command that failed.
-# `sum_up` prints the numbers and exits.
+# `sum_up ['N skipped: why']` prints the numbers and exits.
 
 B=$(cd "${B:-build}" && pwd) || exit 1
 checks_passed=0 checks_failed=0
@@ -98,7 +98,7 @@ as_nobody()
 
 sum_up()
 {
-	echo "$checks_passed passed, $checks_failed failed"
+	echo "$checks_passed passed, $checks_failed failed${1:+, $1}"
 	[ $checks_failed -eq 0 ] && [ $checks_passed -gt 0 ]
 	exit
 }

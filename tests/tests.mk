@@ -11,6 +11,10 @@ BENCH_PACKAGES := lttng-tools systemtap-sdt-dev dbus-broker valgrind gnuplot-nox
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
 VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
 
+# Engines of containers, in guests: those of each run, and the others.
+CONTAINER_PACKAGES := podman crun golang-github-containers-common slirp4netns uidmap containerd runc systemd-container libpam-systemd dbus dbus-user-session
+ENGINE_PACKAGES := docker.io iptables lxc
+
 # --- lists: a source named test_… is a test and needs no line here ---
 
 # The programs of these sources, and of the sources test_… of a folder.
@@ -61,11 +65,12 @@ GUEST_TESTS_6_1 = $(GUEST_TESTS) $(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_T
 TWO_PROCESSOR_TESTS := $(KERNEL_TESTS) tests/integration/test_quiescence.py
 EARLY_TESTS := tests/systemd/test_early_boot.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
+CONTAINER_TESTS := tests/containers/test_containers.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
 LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.1 $(B) $(GUEST_TESTS_6_1) --guest 6.12 $(B) $(GUEST_TESTS_6_12) \
-	--guest 6.12+confined $(B) $(CONFINED_TESTS) $(GUARD_TESTS)
+	--guest 6.12+confined $(B) $(CONFINED_TESTS) $(GUARD_TESTS) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
 SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS)
 
 ASAN := $(B)/asan
@@ -76,7 +81,7 @@ TSAN := $(B)/tsan
 TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_fds test_module test_reconnect test_watch test_disposal test_library test_reload test_static)
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
-.PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-packages check-restart check-speed check-vm confined coverage exhaustion faults \
+.PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-containers check-packages check-restart check-speed check-vm confined coverage exhaustion faults \
 	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers kernel-tests kernels mutants races soak test test-dependencies tidy tsan vm vm-dependencies weight \
 	$(KERNELS:%=kernel-%)
 
@@ -145,6 +150,12 @@ exhaustion: test-dependencies kernels
 check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
+
+## make check-containers  Programs in containers of each engine, in a virtual machine.
+check-containers: test-dependencies kernel-6.12
+	$(call install_packages,$(ENGINE_PACKAGES))
+	$(Q)$(BUILD) build-tests
+	$(Q)ENGINES=$(or $(ENGINES),all) tests/run-tests.sh $(B) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
 check-speed: test-dependencies kernel-6.12

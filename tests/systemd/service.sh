@@ -65,3 +65,23 @@ has_backend()
 {
 	says "\"backend\":\"$1\".*\"guard\":\"$2\"" userevctl status --json
 }
+
+# kill_all UNIT…: kills all processes of their cgroups, and waits for new ones.
+kill_all()
+{
+	local unit before=()
+	for unit; do before+=("$(property "$unit" MainPID)"); done
+	systemctl kill --signal=KILL "$@" || return 1
+	for unit; do
+		within 120 is_running "$unit" "${before[0]}" || return 1
+		before=("${before[@]:1}")
+	done
+}
+
+# reload_with LINE…: with these lines as the policy.
+reload_with()
+{
+	mkdir -p /etc/userevd/policy.d
+	printf '%s\n' "$@" >/etc/userevd/policy.d/50-test.conf
+	systemctl reload userevd
+}

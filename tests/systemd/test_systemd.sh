@@ -94,30 +94,11 @@ traces_again()
 	userevctl enable shop_request && says 'shop_request.*status=200' timeout 120 userevctl tail --count=2 shop_request
 }
 
-# kill_all UNIT…: kills all processes of their cgroups, and waits for new ones.
-kill_all()
-{
-	local unit before=()
-	for unit; do before+=("$(property "$unit" MainPID)"); done
-	systemctl kill --signal=KILL "$@" || return 1
-	for unit; do
-		within 120 is_running "$unit" "${before[0]}" || return 1
-		before=("${before[@]:1}")
-	done
-}
-
 # Does not wait for it, since that requires D-Bus.
 start_impostor()
 {
 	reload_with '[/system.slice/bad.service]' 'AllowMultiFormat=no'
 	systemd-run --quiet --unit=bad "$(command -v userevctl)" emit 'shop_request u8 other' other=1
-}
-
-reload_with()
-{
-	mkdir -p /etc/userevd/policy.d
-	printf '%s\n' "$@" >/etc/userevd/policy.d/50-test.conf
-	systemctl reload userevd
 }
 
 starts_with_error()

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+#
+# The same container by each engine, for test_containers.sh. Of an engine there are these functions, each with the container's name, which is
+# also that of the program's events:
+#
+#	prepare_ENGINE		starts the engine, and gives it the container's files
+#	version_ENGINE
+#	start_ENGINE NAME	as a user without privilege, with the command of userevd-containers(7)
+#	leader_ENGINE NAME	the pid of its first process
+#	tenant_ENGINE NAME	the path of its cgroup that has to be its tenant
+#	inside_ENGINE NAME UID COMMAND…
+#	kill_ENGINE NAME	kills it, and removes it
+#
+# Sourced behind checks.sh and service.sh.
+
+storage=/var/lib/userevd-containers
+page=systemd/userevd-containers.7
+user=1000 # its account in the container
+
+# command_of WORDS…: the line of the manual that begins so, up to the placeholder.
+command_of()
+{
+	sed -nE "s#^($*( .*)?) (IMAGE|DIRECTORY)( .*)?\$#\1#p" $page | grep -m1 . || { echo "the manual has no line '$*'" >&2 && return 1; }
+}
+
+# Engines keep their files on overlays, which need a file system that is none.
+storage_of()
+{
+	local directory
+	for directory in "$@"; do
+		mkdir -p "$directory" && mount -t tmpfs -o mode=755 containers "$directory" || return 1
+	done
+}
+
+prepare_files()
+{
+	install_it && install "$B/examples/requests" /usr/bin/shop-requests && systemctl start "${sockets[@]}" &&
+		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests &&
+		systemctl start dbus.socket systemd-logind systemd-machined
+}
+
+image()
+{
+	tar -C $storage/files -c .
+}
+
+# enter PID UID COMMAND…: in its cgroup and namespaces.
+enter()
+{
+	local pid=$1 uid=$2
+	shift 2
+	(
+		echo 0 >"/sys/fs/cgroup$(sed -n 's/^0:://p' "/proc/$pid/cgroup")/cgroup.procs"
+		exec nsenter --all --target="$pid" --setuid="$uid" --setgid="$uid" --wd=/ -- "$@"
+	)
+}
+
+# --- Podman ---
+
+prepare_podman()
+{
+	storage_of /var/lib/containers && image | podman import --quiet - program
+}
+
+version_podman()
+{
+	podman --version
+}
+
+# start_podman NAME OPTION…
+start_podman()
+{
+	local command
+	command=$(command_of podman run) && ${command/podman/podman ${podman_option-}} --detach --name="$1" --network=none --user=$user "${@:2}" program shop-requests "$1" 600
+}
+
+leader_podman()
+{
+	podman inspect --format='{{.State.Pid}}' "$1"
+}
+
+tenant_podman()
+{
+	echo "/machine.slice/libpod-$(podman inspect --format='{{.Id}}' "$1").scope"
+}
+
+inside_podman()
+{
+	podman exec --user="$2" "$1" "${@:3}"
+}
+
+kill_podman()
+{
+	podman kill "$1" && podman rm --force --time=0 "$1"
+}
+
+# With a user namespace.
+prepare_podman_userns() { podman image exists program || prepare_podman; }
+version_podman_userns() { version_podman; }
+start_podman_userns() { start_podman "$1" --uidmap=0:200000:65536 --gidmap=0:200000:65536; }
+leader_podman_userns() { leader_podman "$@"; }
+tenant_podman_userns() { tenant_podman "$@"; }
+inside_podman_userns() { inside_podman "$@"; }
+kill_podman_userns() { kill_podman "$@"; }
+
+# Without systemd's help.
+prepare_podman_cgroupfs() { podman image exists program || prepare_podman; }
+version_podman_cgroupfs() { version_podman; }
+start_podman_cgroupfs() { podman_option=--cgroup-manager=cgroupfs start_podman "$1"; }
+leader_podman_cgroupfs() { leader_podman "$@"; }
+tenant_podman_cgroupfs() { echo "/libpod_parent/libpod-$(podman inspect --format='{{.Id}}' "$1")"; }
+inside_podman_cgroupfs() { inside_podman "$@"; }
+kill_podman_cgroupfs() { kill_podman "$@"; }
+
+# --- Podman of a user without privilege: each container has a user of its own, as all containers of one user are one tenant ---
+
+as_user()
+{
+	local name=$1 uid
+	uid=$(id -u "$1")
+	shift
+	systemd-run --quiet --pipe --wait --collect --uid="$name" --setenv=HOME="/home/$name" --setenv=XDG_RUNTIME_DIR="/run/user/$uid" \
+		--setenv=DBUS_SESSION_BUS_ADDRESS="unix:path=/run/user/$uid/bus" -- "$@"
+}
+
+add_user()
+{
+	useradd --create-home "$1" && storage_of "/home/$1" && chown "$1" "/home/$1" && loginctl enable-linger "$1" &&
+		within 60 test -S "/run/user/$(id -u "$1")/bus" && image | as_user "$1" podman import --quiet - program
+}
+
+prepare_podman_rootless()
+{
+	add_user shop && add_user bank
+}
+
+version_podman_rootless()
+{
+	version_podman
+}
+
+start_podman_rootless()
+{
+	local command
+	command=$(command_of podman run) && as_user "$1" $command --detach --name="$1" --network=none --user=$user program shop-requests "$1" 600
+}
+
+leader_podman_rootless()
+{
+	as_user "$1" podman inspect --format='{{.State.Pid}}' "$1"
+}
+
+tenant_podman_rootless()
+{
+	echo "/user.slice/user-$(id -u "$1").slice/user@$(id -u "$1").service"
+}
+
+inside_podman_rootless()
+{
+	as_user "$1" podman exec --user="$2" "$1" "${@:3}"
+}
+
+kill_podman_rootless()
+{
+	as_user "$1" podman kill "$1" && as_user "$1" podman rm --force --time=0 "$1"
+}
+
+# --- Docker ---
+
+docker=/usr/bin/docker
+
+prepare_docker()
+{
+	storage_of /var/lib/docker && systemctl start docker && image | $docker import - program
+}
+
+version_docker()
+{
+	$docker --version
+}
+
+start_docker()
+{
+	local command
+	command=$(command_of docker run) && "${docker%docker}"$command --detach --name="$1" --network=none --user=$user program shop-requests "$1" 600
+}
+
+leader_docker()
+{
+	$docker inspect --format='{{.State.Pid}}' "$1"
+}
+
+tenant_docker()
+{
+	echo "/system.slice/docker-$($docker inspect --format='{{.Id}}' "$1").scope"
+}
+
+inside_docker()
+{
+	$docker exec --user="$2" "$1" "${@:3}"
+}
+
+kill_docker()
+{
+	$docker kill "$1" && $docker rm "$1"
+}
+
+# --- containerd ---
+
+prepare_containerd()
+{
+	storage_of /var/lib/containerd && systemctl start containerd
+}
+
+version_containerd()
+{
+	containerd --version
+}
+
+# The program's user is the image's, and ctr has no option for another.
+start_containerd()
+{
+	local command
+	command=$(command_of ctr run) && $command --detach --null-io --seccomp --env=PATH=/usr/bin --rootfs $storage/files "$1" \
+		setpriv --reuid=$user --regid=$user --clear-groups --inh-caps=-all shop-requests "$1" 600
+}
+
+leader_containerd()
+{
+	ctr tasks list | sed -nE "s/^$1 +([0-9]+) .*/\1/p"
+}
+
+tenant_containerd()
+{
+	echo "/default/$1"
+}
+
+inside_containerd()
+{
+	ctr tasks exec --exec-id="exec-$RANDOM" --user="$2" "$1" "${@:3}"
+}
+
+kill_containerd()
+{
+	ctr tasks kill --signal=KILL "$1" && within 20 ctr tasks delete "$1" && ctr containers delete "$1"
+}
+
+# --- systemd-nspawn ---
+
+prepare_nspawn()
+{
+	local name
+	for name in shop bank; do
+		cp -a $storage/files "$storage/$name" || return 1
+	done
+}
+
+version_nspawn()
+{
+	systemd-nspawn --version | head -1
+}
+
+start_nspawn()
+{
+	local command
+	command=$(command_of systemd-nspawn) && systemd-run --quiet --unit="$1-machine" --collect --property=KillMode=mixed \
+		$command "$storage/$1" --machine="$1" --quiet --user=user shop-requests "$1" 600
+}
+
+leader_nspawn()
+{
+	machinectl show --property=Leader --value "$1"
+}
+
+tenant_nspawn()
+{
+	echo "/machine.slice/machine-$1.scope"
+}
+
+inside_nspawn()
+{
+	enter "$(leader_nspawn "$1")" "${@:2}"
+}
+
+kill_nspawn()
+{
+	machinectl kill --signal=KILL "$1"
+}
+
+# --- LXC, with a user namespace ---
+
+prepare_lxc()
+{
+	local name
+	cp -a $storage/files $storage/shifted && find $storage/shifted -exec chown --no-dereference 300000:300000 {} + &&
+		tee -a /etc/subuid /etc/subgid <<<root:300000:65536 || return 1
+	for name in shop bank; do
+		mkdir -p "/var/lib/lxc/$name" || return 1
+		cat >"/var/lib/lxc/$name/config" <<-END
+			lxc.include = /usr/share/lxc/config/common.conf
+			lxc.include = /usr/share/lxc/config/userns.conf
+			lxc.idmap = u 0 300000 65536
+			lxc.idmap = g 0 300000 65536
+			lxc.uts.name = $name
+			lxc.rootfs.path = dir:$storage/shifted
+			lxc.net.0.type = empty
+			lxc.init.uid = $user
+			lxc.init.gid = $user
+			lxc.init.cmd = /usr/bin/shop-requests $name 600
+			lxc.apparmor.profile = unconfined
+			$(grep -m1 '^lxc.mount.entry' $page)
+		END
+	done
+}
+
+version_lxc()
+{
+	lxc-start --version
+}
+
+start_lxc()
+{
+	systemd-run --quiet --unit="$1-lxc" --collect --property=Delegate=yes lxc-start --name="$1" --foreground
+}
+
+leader_lxc()
+{
+	lxc-info --name="$1" --pid --no-humanize
+}
+
+tenant_lxc()
+{
+	echo "/lxc.payload.$1"
+}
+
+inside_lxc()
+{
+	lxc-attach --name="$1" --uid="$2" --gid="$2" --clear-env --set-var=PATH=/usr/bin -- "${@:3}"
+}
+
+kill_lxc()
+{
+	lxc-stop --kill --name="$1"
+}
+
+# --- a service of systemd with files of its own ---
+
+prepare_service()
+{
+	mkfs.ext4 -q -d $storage/files $storage/image 40M
+}
+
+version_service()
+{
+	systemctl --version | head -1
+}
+
+start_service()
+{
+	local property
+	property=$(grep -m1 '^BindReadOnlyPaths=' $page) && systemd-run --quiet --unit="$1" --collect --property=DynamicUser=yes \
+		--property=RootImage=$storage/image --property=MountAPIVFS=yes --property=SystemCallFilter=@system-service \
+		--property="$property" shop-requests "$1" 600
+}
+
+leader_service()
+{
+	property "$1" MainPID
+}
+
+tenant_service()
+{
+	echo "/system.slice/$1.service"
+}
+
+# It has one user, and no root.
+inside_service()
+{
+	local pid
+	pid=$(leader_service "$1") && enter "$pid" "$(stat --format=%u "/proc/$pid")" "${@:3}"
+}
+
+kill_service()
+{
+	systemctl kill --signal=KILL "$1"
+}

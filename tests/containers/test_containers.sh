@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Programs in containers, in a guest where systemd is the first process: for each engine the same tests, with the command that
+# userevd-containers(7) names. $ENGINES are the engines, or "all".
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+. tests/systemd/service.sh
+. tests/containers/engines.sh
+short='podman podman_rootless nspawn containerd'
+long='podman_userns podman_cgroupfs docker lxc service'
+read -ra engines <<<"${ENGINES:-$short}"
+[ "${ENGINES-}" != all ] || read -ra engines <<<"$short $long"
+
+# in_engine VERB NAME…: of the engine whose turn it is.
+in_engine()
+{
+	"$1_$engine" "${@:2}"
+}
+
+# Sets its leader and its tenant.
+has_started()
+{
+	leader[$1]=$(in_engine leader "$1") && [ "${leader[$1]}" -gt 0 ] && tenant[$1]=$(in_engine tenant "$1")
+}
+
+is_a_tenant()
+{
+	says "\"tenant\":\"${tenant[$1]}\"" userevctl tenants --json
+}
+
+# Its events are off again behind it.
+is_traced()
+{
+	userevctl enable "$1_request" && says "${tenant[$1]}"$'\t'"$1_request"$'\t''.*path=' \
+		timeout 60 userevctl tail --count=2 "$1_request" && userevctl disable "$1_request"
+}
+
+has_no_privilege()
+{
+	local status
+	status=$(cat "/proc/${leader[shop]}/status") && printf '%s\n' "$status" &&
+		grep -qE '^CapEff:\s0+$' <<<"$status" && grep -qE '^Seccomp:\s2$' <<<"$status" && ! grep -qE '^Uid:\s0\s' <<<"$status"
+}
+
+emit_in()
+{
+	in_engine inside "$1" "$2" userevctl emit --require "$3 u32 x" x=1
+}
+
+is_refused()
+{
+	says 'MaxEvents=' emit_in "$@"
+}
+
+listing()
+{
+	find /run/userevd/client -printf '%M %u:%g %s %i %p\n'
+}
+
+# As root in the container, which may be able to make its mount writable.
+withstands_attacks()
+{
+	local before
+	before=$(listing)
+	in_engine inside shop 0 sh -c 'cd /run/userevd/client && test -S userevd.sock && {
+		mount -o remount,bind,rw /run/userevd/client; rm -f userevd.sock; mv userevd.sock other; touch mine; ln -s / mine
+		chmod 777 .; chmod 600 userevd.sock; chown 1000 .; true; }' && [ "$(listing)" = "$before" ]
+}
+
+returns_after_kill_of()
+{
+	kill_all "$@" && within 60 is_a_tenant shop && within 60 is_traced shop
+}
+
+nothing_is_charged()
+{
+	says '"charges":0[,}]' userevctl status --json && says_nothing userevctl events
+}
+
+row()
+{
+	local engine=$1 name begun=$SECONDS
+	local -A leader=() tenant=()
+	check "$1: the engine starts" in_engine prepare
+	echo "$1: $(in_engine version)"
+	for name in shop bank; do
+		check "$1: the container $name starts" in_engine start $name
+		check "$1: $name is running" within 60 has_started $name
+		# In this shell, for its variables.
+		has_started $name || { in_engine kill $name; return; }
+		check "$1: $name is a tenant of its own" within 60 is_a_tenant $name
+	done
+	check "$1: the program has no privilege and a seccomp filter" has_no_privilege
+	check "$1: its records arrive under its name" within 60 is_traced shop
+	check "$1: root in the container may emit, too" emit_in shop 0 by_root
+	check "$1: the policy gives it one event" reload_with "[${tenant[shop]}]" MaxEvents=1
+	check "$1: the second event is refused" is_refused shop 1000 second
+	check "$1: its neighbour gets the event" emit_in bank 1000 second
+	rm -r /etc/userevd
+	check "$1: without the policy it gets it, too" eval 'systemctl reload userevd && emit_in shop 1000 second'
+	check "$1: the directory withstands root in the container" withstands_attacks
+	check "$1: it returns after the daemon was killed" returns_after_kill_of userevd
+	check "$1: it returns after the keeper was killed" returns_after_kill_of userevd-keeper
+	check "$1: it returns after both were killed" returns_after_kill_of userevd userevd-keeper
+	check "$1: the container is killed" in_engine kill shop
+	check "$1: its neighbour is traced" within 60 is_traced bank
+	check "$1: the neighbour is killed" in_engine kill bank
+	check "$1: all events are refunded" within 60 nothing_is_charged
+	echo "$1: $((SECONDS - begun)) s"
+}
+
+check 'daemon and files are there' prepare_files
+for one in "${engines[@]}"; do
+	row "$one"
+done
+[ -n "${ENGINES-}" ] || skipped="$(wc -w <<<"$long") skipped: make check-containers also runs ${long// /, }"
+sum_up "${skipped-}"
