@@ -2,8 +2,6 @@
 
 /* Programs of one tenant with the same events: identical requests, other requests for the same events, and what each holds then. */
 
-#include <fcntl.h>
-
 #include "daemon/limits.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/tenant.h"
@@ -83,6 +81,7 @@ static void expect_variant(const struct variant *variant)
 	ck_assert_int_eq(is_same_file(first.stream, second.stream), !variant->has_own_file);
 	ck_assert(is_same_file(second.stream, third.stream));
 	ck_assert_uint_eq(world->daemon->registry.machine.common, variant->events);
+	ck_assert_uint_eq(query(&second).events, variant->events);
 	ck_assert_uint_eq(query(&second).leases, MIN(other.n, (unsigned)N) + variant->holds);
 	/* Persistent events stay charged. */
 	if (variant->flags & REGISTER_PERSIST)
@@ -321,7 +320,7 @@ TEST(client_that_releases_all_may_ask_again)
 	GUARDED(world);
 	CLIENTS(c, world, 2);
 	struct list list = list_of(0, N);
-	struct granted one = get_list(&c[0], &list);
+	struct granted one = get_list(&c[0], &list), again;
 	unsigned calls;
 
 	get_list(&c[1], &list);
@@ -332,7 +331,8 @@ TEST(client_that_releases_all_may_ask_again)
 	ck_assert_ptr_null(LIST_FIRST(&c[0].client->holder.shares));
 	expect_account(&c[1], N, N, 0);
 	c[0].stream = fd_close(c[0].stream);
-	get_list(&c[0], &list);
+	again = get_list(&c[0], &list);
+	expect_same_answers(&one, &again, N);
 	ck_assert(is_same_file(c[0].stream, c[1].stream));
 }
 
@@ -406,6 +406,8 @@ TEST(left_events_are_charged_until_no_copy_is_open)
 	get_list(&c[1], &list);
 	c[1].stream = fd_close(c[1].stream);
 	end_hang_up(&c[1]);
+	look_at_lingering(world);
+	expect_asked(KERNEL_STILL_OPEN, 0);
 	ck_assert_uint_eq(query(&c[2]).lingering, 0);
 	end_hang_up(&c[0]);
 	check_books(world->daemon);

@@ -11,48 +11,6 @@
 
 enum { N = PRECEDENT_EVENTS_MIN };
 
-TEST(files_are_not_shared_without_the_guard)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 4);
-	struct list list = list_of(0, N);
-	struct granted one = get_list(&c[0], &list), again;
-
-	get_list(&c[1], &list);
-	set_guard(world, false);
-	get_list(&c[2], &list);
-	get_list(&c[3], &list);
-	ck_assert(!is_same_file(c[0].stream, c[2].stream));
-	ck_assert(!is_same_file(c[0].stream, c[3].stream));
-	ck_assert(!is_same_file(c[2].stream, c[3].stream));
-	/* The members keep it. */
-	again = get_list(&c[0], &list);
-	expect_same_answers(&one, &again, N);
-	expect_charged(world, N, 4 * N);
-}
-
-TEST(unguarded_file_is_not_shared_with_a_new_guard)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 4);
-	WELCOMED_AS(other, world, 1, getuid() + 1);
-	struct list list = list_of(0, N);
-
-	get_list(&c[0], &list);
-	set_guard(world, false);
-	get_list(&c[1], &list);
-	set_guard(world, true);
-	get_list(&other, &list);
-	ck_assert(world->daemon->registry.guarded);
-	get_list(&c[2], &list);
-	ck_assert(!is_same_file(c[0].stream, c[2].stream));
-	ck_assert(!is_same_file(c[1].stream, c[2].stream));
-	get_list(&c[3], &list);
-	/* The end of a client of the old file does not disturb those of the new one. */
-	end_hang_up(&c[0]);
-	check_books(world->daemon);
-}
-
 /* From that file alone. */
 static void take_guard_from(struct stream *stream)
 {
@@ -101,26 +59,6 @@ TEST(required_guard_that_is_gone_refuses_new_clients)
 	say_list(&c[2], &list);
 	expect_list_refused(&c[2], &list, REFUSAL_TROUBLE);
 	expect_account(&c[1], N, N, 0);
-}
-
-TEST(self_registered_file_disconnects_all_clients)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 3);
-	struct list list = list_of(0, N);
-	uint32_t stream = get_list(&c[0], &list).answer[0].stream;
-
-	get_list(&c[1], &list);
-	set_guard(world, false);
-	get(&c[2], "event_50 u32 x");
-	register_on(stream);
-	streams_probe(&world->daemon->registry);
-	expect_cut(&c[0], REFUSAL_SELF_REGISTERED);
-	expect_cut(&c[1], REFUSAL_SELF_REGISTERED);
-	check_books(world->daemon);
-	ck_assert_uint_eq(world->daemon->registry.leases, 1);
-	set_guard(world, true);
-	ck_assert_uint_ne(get_list(&c[2], &list).answer[0].stream, stream);
 }
 
 TEST(dying_file_serves_its_clients_alone)
@@ -208,19 +146,4 @@ TEST(guard_that_goes_separates_waiting_clients)
 		look_at_lingering(world);
 		ck_assert_uint_eq(count_fake_streams(), required ? 0 : 3);
 	}
-}
-
-TEST(daemon_with_waiting_requests_ends_well)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 5);
-	struct list list = list_of(300, N);
-
-	get_list(&c[0], &list);
-	get_list(&c[1], &list);
-	ask_alike(&c[2], 3, 200);
-	break_connection(&c[3]);
-	answer_one();
-	world_end(world);
-	expect_under_way(0);
 }
