@@ -12,7 +12,8 @@
 #	inside_ENGINE NAME UID COMMAND…
 #	kill_ENGINE NAME	kills it, and removes it
 #
-# Sourced behind checks.sh and service.sh.
+# Sourced behind checks.sh and service.sh. Commands of the manual are split into words.
+# shellcheck disable=SC2086,SC2154
 
 storage=/var/lib/userevd-containers
 page=systemd/userevd-containers.7
@@ -222,7 +223,7 @@ version_containerd()
 start_containerd()
 {
 	local command
-	command=$(command_of ctr run) && $command --detach --null-io --seccomp --env=PATH=/usr/bin --rootfs $storage/files "$1" \
+	command=$(command_of ctr run) && ${command//\$D/$(sed -n 's/^D=//p' $page)} --detach --null-io --seccomp --env=PATH=/usr/bin --rootfs $storage/files "$1" \
 		setpriv --reuid=$user --regid=$user --clear-groups --inh-caps=-all shop-requests "$1" 600
 }
 
@@ -294,7 +295,8 @@ prepare_lxc()
 {
 	local name
 	cp -a $storage/files $storage/shifted && find $storage/shifted -exec chown --no-dereference 300000:300000 {} + &&
-		tee -a /etc/subuid /etc/subgid <<<root:300000:65536 || return 1
+		tee -a /etc/subuid /etc/subgid <<<root:300000:65536 && mkdir -p /etc/userevd/policy.d &&
+		cp systemd/policy.d-examples/20-containers.conf /etc/userevd/policy.d && systemctl try-reload-or-restart userevd || return 1
 	for name in shop bank; do
 		mkdir -p "/var/lib/lxc/$name" || return 1
 		cat >"/var/lib/lxc/$name/config" <<-END
@@ -309,7 +311,7 @@ prepare_lxc()
 			lxc.init.gid = $user
 			lxc.init.cmd = /usr/bin/shop-requests $name 600
 			lxc.apparmor.profile = unconfined
-			$(grep -m1 '^lxc.mount.entry' $page)
+			lxc.include = $PWD/systemd/containers/userevd.lxc.conf
 		END
 	done
 }

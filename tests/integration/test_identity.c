@@ -240,7 +240,7 @@ DAEMON_TEST(rootless_containers_of_a_user_are_one_tenant, .policy = NAMESPACES_A
 	actor_end(&one);
 }
 
-/* The policy is that of 20-docker.conf. */
+/* The policy is that of 20-containers.conf. */
 DAEMON_TEST(rootless_containers_named_by_policy_are_tenants,
 	    .policy = NAMESPACES_ARE_TRUSTED "[/userevd-test-*/user-*.slice/user@*.service]\n"
 					     "Tenant=no\n"

@@ -197,7 +197,7 @@ check '… without a cgroup all' json 'value("OwnNames", "/system.slice/shop.ser
 
 # A denial for the whole machine is added to those of the examples.
 put all/10-all.conf '[/]' 'DenyEvents=sched_*'
-cp "$examples"/20-docker.conf "$scratch/all"
+cp "$examples"/20-containers.conf "$scratch/all"
 all=(--root= --policy="$scratch/all")
 for cgroup in /system.slice/docker-$id.scope /docker/$id; do
 	check "$cgroup: a denial for the machine stays in force" \
@@ -228,13 +228,14 @@ check 'host: all sessions of a user' json 'it["tenant"] == "/user.slice/user-100
 	value("NamePrefix") == "user_"' "$ctl" policy show --json --root= --policy="$scratch/one" /user.slice/user-1000.slice/session-3.scope
 check "host: root's have no limit" json 'value("MaxEvents", "/user.slice/user-0.slice") == "infinity" and value("NamePrefix") == "-"' \
 	"$ctl" policy show --json --root= --policy="$scratch/one" /user.slice/user-0.slice/session-1.scope
-check 'Docker, systemd driver' shows_all /system.slice/docker-$id.scope 500 /system.slice/docker-$id.scope/init 20-docker.conf
-check 'Docker, cgroupfs driver' shows_all /docker/$id 500 /docker/$id 20-docker.conf
-check 'Docker, with a parent' shows_all /batch.slice/docker-$id.scope 100 /batch.slice/docker-$id.scope 20-docker.conf
-check 'Podman' shows_all /machine.slice/libpod-$id.scope 500 /machine.slice/libpod-$id.scope/container 20-docker.conf
+check 'Docker, systemd driver' shows_all /system.slice/docker-$id.scope 500 /system.slice/docker-$id.scope/init 20-containers.conf
+check 'Docker, cgroupfs driver' shows_all /docker/$id 500 /docker/$id 20-containers.conf
+check 'Docker, with a parent' shows_all /batch.slice/docker-$id.scope 100 /batch.slice/docker-$id.scope 20-containers.conf
+check 'LXC' shows_all /lxc.payload.shop 500 /lxc.payload.shop/system.slice 20-containers.conf
+check 'Podman' shows_all /machine.slice/libpod-$id.scope 500 /machine.slice/libpod-$id.scope/container 20-containers.conf
 user=/user.slice/user-1000.slice/user@1000.service
-check 'rootless Podman' shows_all $user/user.slice/libpod-$id.scope 300 $user/user.slice/libpod-$id.scope/container 20-docker.conf
-check 'rootless Docker' shows_all $user/user.slice/docker-$id.scope 300 $user/user.slice/docker-$id.scope 20-docker.conf
+check 'rootless Podman' shows_all $user/user.slice/libpod-$id.scope 300 $user/user.slice/libpod-$id.scope/container 20-containers.conf
+check 'rootless Docker' shows_all $user/user.slice/docker-$id.scope 300 $user/user.slice/docker-$id.scope 20-containers.conf
 pods=/kubepods.slice
 for class in burstable besteffort; do
 	pod=$pods/kubepods-$class.slice/kubepods-$class-pod$uid_.slice
