@@ -172,6 +172,8 @@ ends_by()
 	local fd pid status
 	rm -f "$scratch/input"
 	mkfifo "$scratch/input"
+	# Otherwise the line of the last program could be found before this one has begun.
+	rm -f "$scratch/printed"
 	# A shell starts background programs with SIGINT ignored.
 	env --default-signal="$1" "$ctl" emit --stdin --verbose 'ended u32 n' <"$scratch/input" 2>"$scratch/printed" &
 	pid=$!
