@@ -186,7 +186,7 @@ $(KERNELS:%=kernel-%): kernel-%:
 	$(Q)tests/vm/build-kernel.sh $* >/dev/null
 
 vm-dependencies:
-	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES))
+	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES) $(CONTAINER_PACKAGES))
 
 # Each harness runs for that many seconds, beginning with its corpus; findings are left below $(B)/fuzz/.
 ## make fuzz            Run each fuzzer for SECONDS=60, or RUNS= executions.
