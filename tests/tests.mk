@@ -185,6 +185,9 @@ kernels: vm-dependencies
 $(KERNELS:%=kernel-%): kernel-%:
 	$(Q)tests/vm/build-kernel.sh $* >/dev/null
 
+test-dependencies:
+	$(call install_packages,$(TEST_PACKAGES))
+
 vm-dependencies:
 	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES) $(CONTAINER_PACKAGES))
 

@@ -37,6 +37,18 @@ says()
 	grep -qE -- "$pattern" <<<"$output" && [ $status -eq 0 ]
 }
 
+# A list that no target installs is missed only on a fresh machine.
+every_list_is_installed()
+{
+	local installed list
+	installed=$(make -n DEPENDENCIES=auto test check-containers bench | sed -n 's/.*tests\/packages\.sh//p')
+	for list in $(sed -nE 's/^([A-Z]+_PACKAGES) :=.*/\1/p' Makefile ./*/*.mk); do
+		make --eval="list: ; @echo \$($list)" list | tr ' ' '\n' | grep -vxF -f <(tr ' ' '\n' <<<"$installed") &&
+			echo "these of $list are not installed" && return 1
+	done
+	[ -n "$list" ]
+}
+
 # suite NAME SCRIPT: a program for guests.
 suite()
 {
@@ -296,4 +308,5 @@ tried_once_at_most()
 check 'where KVM hangs there is TCG' says '^tcg$' can_not
 check '… the next time, too' says '^tcg$' can_not
 check '… which does not try again' tried_once_at_most
+check 'each list of packages is installed by a target' every_list_is_installed
 sum_up
