@@ -3,10 +3,10 @@
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
 TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
-	liblttng-ust-dev mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml valgrind
+	liblttng-ust-dev mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
 
 # Alternatives to userevd, and gnuplot.
-BENCH_PACKAGES := lttng-tools systemtap-sdt-dev dbus-broker valgrind gnuplot-nox
+BENCH_PACKAGES := lttng-tools dbus-broker gnuplot-nox
 
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
 VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
