@@ -24,6 +24,7 @@ PYTHON_VERSION = $(or $(shell python3 -c 'import sys; print("python%d.%d" % sys.
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 PRESETDIR ?= $(PREFIX)/lib/systemd/system-preset
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+DATADIR ?= $(PREFIX)/share/userevd
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 DESTDIR ?=
 CC ?= gcc
@@ -79,6 +80,8 @@ CGROUP_OBJECTS := $(B)/daemon/identity/cgroup.o
 PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(addprefix $(B)/libuserev,.so.$(SOVERSION) .so .a .pc -uninstalled.pc)
 UNITS := $(B)/systemd/userevd.service $(B)/systemd/userevd-keeper.service
+# Other files that name installed ones.
+TEMPLATES := $(B)/systemd/tmpfiles/userevd.conf $(B)/systemd/containers/cdi.json
 EXAMPLES := $(addprefix $(B)/examples/,hello plugin.so plugin_host requests server use_stack)
 
 BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
@@ -91,7 +94,7 @@ BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
 all: dependencies
 	$(Q)$(BUILD) build
 
-build: $(PROGRAMS) $(LIBRARIES) $(EXAMPLES) $(UNITS)
+build: $(PROGRAMS) $(LIBRARIES) $(EXAMPLES) $(UNITS) $(TEMPLATES)
 
 # Prints the lines that begin with two hashes.
 help:
@@ -184,6 +187,10 @@ $(B)/systemd/%.service: systemd/%.service.in FORCE
 	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' \
 		$(if $(filter yes,$(RELOADS_BY_NOTIFY)),-e 's|@NOTIFY@|notify-reload|' -e '/@EXEC_RELOAD@/d', \
 		-e 's|@NOTIFY@|notify|' -e 's|@EXEC_RELOAD@|ExecReload=$(BINDIR)/userevctl reload|') $< > $@
+
+$(TEMPLATES): $(B)/%: %.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@DATADIR@|$(DATADIR)|g' $< >$@
 
 $(B)/examples/%: $(B)/client/examples/%.o $(B)/libuserev.a
 	@mkdir -p $(@D)

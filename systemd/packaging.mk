@@ -9,7 +9,7 @@ DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
 	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
 	$(foreach unit,$(UNITS) $(wildcard systemd/*.socket),644:$(unit):$(UNITDIR)) 644:systemd/80-userevd.preset:$(PRESETDIR) \
-	644:systemd/sysusers/userevd.conf:$(SYSUSERSDIR) 644:systemd/tmpfiles/userevd.conf:$(TMPFILESDIR) 644:client/userevctl/userevctl.1:$(MANDIR)/man1 \
+	644:systemd/sysusers/userevd.conf:$(SYSUSERSDIR) 644:$(B)/systemd/tmpfiles/userevd.conf:$(TMPFILESDIR) 644:$(B)/systemd/containers/cdi.json:$(DATADIR) 644:client/userevctl/userevctl.1:$(MANDIR)/man1 \
 	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/keeper/userevd-keeper.8:$(MANDIR)/man8 \
 	644:daemon/policy/userevd.conf.5:$(MANDIR)/man5 \
 	$(foreach file,$(wildcard systemd/policy.d-examples/*.conf),644:$(file):$(DOCDIR)/policy.d-examples)
@@ -18,14 +18,14 @@ names_of = $(shell sed -n '/^\.Sh SYNOPSIS/q; s/^\.Nm \([^ ]*\).*/\1/p' $(1))
 INSTALLED += $(foreach page,$(wildcard client/*.3),$(foreach name,$(sort $(basename $(notdir $(page))) $(call names_of,$(page))),644:$(page):$(MANDIR)/man3:$(name).3))
 INSTALLED += 644:client/userevctl/userevctl.bash-completion:$(COMPLETIONDIR):userevctl \
 	644:systemd/userevd-containers.7:$(MANDIR)/man7 \
-	$(foreach file,$(wildcard systemd/containers/*),644:$(file):$(DOCDIR)/containers)
+	$(foreach file,$(filter-out %.in,$(wildcard systemd/containers/*)),644:$(file):$(DOCDIR)/containers)
 INSTALLED += 644:client/python/python-userev.3:$(MANDIR)/man3 \
 	$(foreach file,$(wildcard client/python/userev/*.py),644:$(file):$(PYTHONDIR)/userev)
 ifeq ($(HAS_GUARD),yes)
 INSTALLED += 755:$(B)/userevd-guard:$(LIBEXECDIR) 644:kernel/guard/userevd-guard.8:$(MANDIR)/man8
 endif
 # Directories of this package alone.
-INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(LIBEXECDIR)
+INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(DATADIR) $(LIBEXECDIR)
 
 ## make install         Install below PREFIX=$(PREFIX), with DESTDIR= in front. make uninstall removes the same files.
 install: build

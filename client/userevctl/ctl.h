@@ -3,6 +3,7 @@
 
 /* userevctl: its commands, and the functions that they share. */
 
+#include <fnmatch.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -44,7 +45,7 @@ struct ctl;
 struct command {
 	const char *name;
 	const char *arguments;
-	const char *summary;		  /* one line of the overview */
+	const char *summary;		  /* one line of the overview; NULL: it is for programs */
 	const char *help;		  /* the text of `help COMMAND` */
 	const struct option_row *options; /* ends with an option without a name; or NULL */
 	bool stops_at_argument;		  /* the options behind the first argument belong to another program */
@@ -74,7 +75,7 @@ struct ctl {
 
 extern const struct command command_status, command_events, command_tenants, command_top, command_metrics,
 	command_enable, command_disable, command_tail, command_emit, command_run, command_policy, command_reload,
-	command_doctor, command_version, command_help;
+	command_name, command_doctor, command_version, command_help;
 
 /*
  * main.c. Reads the command's options into `values`; afterwards `argc` and `argv` are the arguments, and `output` is ready. Wrong
@@ -112,8 +113,10 @@ int control_explain(const char *path, int error);
 /* control_request(), with its errors explained: an enum exit_code. */
 int control_ask_or_explain(struct ctl *, uint16_t kind, struct control **ret);
 
-/* names.c: names of events, and patterns. */
-bool name_matches(const char *pattern, const char *name);
+static inline bool name_matches(const char *pattern, const char *name)
+{
+	return fnmatch(pattern, name, 0) == 0;
+}
 
 /* clients_socket.c: the socket that a client would use. */
 const char *clients_socket_path(const struct ctl *);

@@ -10,9 +10,9 @@
 #include "protocol/base/suggest.h"
 
 static const struct command *const commands[] = {
-	&command_status, &command_events,  &command_tenants, &command_top,     &command_metrics,
-	&command_enable, &command_disable, &command_tail,    &command_emit,    &command_run,
-	&command_policy, &command_reload,  &command_doctor,  &command_version, &command_help,
+	&command_status,  &command_events, &command_tenants, &command_top,  &command_metrics, &command_enable,
+	&command_disable, &command_tail,   &command_emit,    &command_run,  &command_policy,  &command_reload,
+	&command_name,	  &command_doctor, &command_version, &command_help,
 };
 
 static const char *const colours[] = { "auto", "always", "never", NULL };
@@ -45,8 +45,9 @@ static struct option_table ctl_option_table(struct ctl *ctl, const struct comman
 	}
 	text_printf(&text, "Usage: userevctl [OPTION...] COMMAND [ARGUMENT...]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		text_printf(&text, "  %s %-*s %s\n", commands[i]->name, 30 - (int)strlen(commands[i]->name),
-			    commands[i]->arguments, commands[i]->summary);
+		if (commands[i]->summary)
+			text_printf(&text, "  %s %-*s %s\n", commands[i]->name, 30 - (int)strlen(commands[i]->name),
+				    commands[i]->arguments, commands[i]->summary);
 	table.see = "Exit status: 0 done, 1 refused or failed, 2 usage, 3 no daemon, 4 not permitted.";
 	table.rows = all_options;
 	table.stops = true;

@@ -2,15 +2,8 @@
 
 /* An unknown name is most often misspelt: the message names the events that look alike. */
 
-#include <fnmatch.h>
-
 #include "client/userevctl/tracing/tracing.h"
 #include "protocol/base/suggest.h"
-
-bool name_matches(const char *pattern, const char *name)
-{
-	return fnmatch(pattern, name, 0) == 0;
-}
 
 /* `foreign`: the pattern matches a foreign event that the command leaves alone. */
 static void explain_missing(const struct tracing *tracing, const struct suggestions *suggestions, bool foreign)

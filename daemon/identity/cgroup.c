@@ -100,8 +100,7 @@ int cgroup_of_process(const struct cgroups *cgroups, pid_t pid, char *ret_path, 
 	return n < 0 ? (int)n : cgroup_parse(cgroups, text, ret_path, size);
 }
 
-/* The directory of a cgroup; false where the mount does not show it. */
-static bool cgroup_directory(const struct cgroups *cgroups, const char *path, char *ret, size_t size)
+bool cgroup_directory(const struct cgroups *cgroups, const char *path, char *ret, size_t size)
 {
 	size_t root = streq(cgroups->root, "/") ? 0 : strlen(cgroups->root);
 

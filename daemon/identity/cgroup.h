@@ -37,6 +37,9 @@ int cgroup_parse(const struct cgroups *, const char *text, char *ret_path, size_
 /* 0 or a negative errno: -ESRCH: the process has exited. */
 int cgroup_of_process(const struct cgroups *, pid_t pid, char *ret_path, size_t size);
 
+/* The cgroup's directory; false: the mount does not show it. */
+bool cgroup_directory(const struct cgroups *, const char *path, char *ret, size_t size);
+
 /* The cgroup's id, which is its inode number; 0: it is not visible. */
 uint64_t cgroup_id(const struct cgroups *, const char *path);
 

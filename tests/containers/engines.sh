@@ -9,6 +9,7 @@
 #	start_ENGINE NAME	as a user without privilege, with the command of userevd-containers(7)
 #	leader_ENGINE NAME	the pid of its first process
 #	tenant_ENGINE NAME	the path of its cgroup that has to be its tenant
+#	name_ENGINE NAME	what people know it by
 #	inside_ENGINE NAME UID COMMAND…
 #	kill_ENGINE NAME	kills it, and removes it
 #
@@ -46,6 +47,12 @@ image()
 	tar -C $storage/files -c .
 }
 
+use_example_policy()
+{
+	mkdir -p /etc/userevd/policy.d && cp systemd/policy.d-examples/20-containers.conf /etc/userevd/policy.d &&
+		systemctl try-reload-or-restart userevd
+}
+
 # enter PID UID COMMAND…: in its cgroup and namespaces.
 enter()
 {
@@ -61,7 +68,7 @@ enter()
 
 prepare_podman()
 {
-	storage_of /var/lib/containers && image | podman import --quiet - program
+	mountpoint --quiet /var/lib/containers || storage_of /var/lib/containers && image | podman import --quiet - program
 }
 
 version_podman()
@@ -73,7 +80,7 @@ version_podman()
 start_podman()
 {
 	local command
-	command=$(command_of podman run) && ${command/podman/podman ${podman_option-}} --detach --name="$1" --network=none --user=$user "${@:2}" program shop-requests "$1" 600
+	command=$(command_of podman run "${podman_by:---device}") && ${command/podman/podman ${podman_option-}} --detach --name="$1" --network=none --user=$user "${@:2}" program shop-requests "$1" 600
 }
 
 leader_podman()
@@ -86,6 +93,11 @@ tenant_podman()
 	echo "/machine.slice/libpod-$(podman inspect --format='{{.Id}}' "$1").scope"
 }
 
+name_podman()
+{
+	echo "$1 (podman)"
+}
+
 inside_podman()
 {
 	podman exec --user="$2" "$1" "${@:3}"
@@ -96,21 +108,26 @@ kill_podman()
 	podman kill "$1" && podman rm --force --time=0 "$1"
 }
 
-# With a user namespace.
-prepare_podman_userns() { podman image exists program || prepare_podman; }
+# With a user namespace, and a hook.
+prepare_podman_userns()
+{
+	install -D systemd/containers/podman-hook.json /usr/share/containers/oci/hooks.d/userevd.json && prepare_podman
+}
 version_podman_userns() { version_podman; }
-start_podman_userns() { start_podman "$1" --uidmap=0:200000:65536 --gidmap=0:200000:65536; }
+start_podman_userns() { podman_by=-v start_podman "$1" --uidmap=0:200000:65536 --gidmap=0:200000:65536; }
 leader_podman_userns() { leader_podman "$@"; }
 tenant_podman_userns() { tenant_podman "$@"; }
+name_podman_userns() { name_podman "$@"; }
 inside_podman_userns() { inside_podman "$@"; }
 kill_podman_userns() { kill_podman "$@"; }
 
 # Without systemd's help.
-prepare_podman_cgroupfs() { podman image exists program || prepare_podman; }
+prepare_podman_cgroupfs() { prepare_podman; }
 version_podman_cgroupfs() { version_podman; }
 start_podman_cgroupfs() { podman_option=--cgroup-manager=cgroupfs start_podman "$1"; }
 leader_podman_cgroupfs() { leader_podman "$@"; }
 tenant_podman_cgroupfs() { echo "/libpod_parent/libpod-$(podman inspect --format='{{.Id}}' "$1")"; }
+name_podman_cgroupfs() { name_podman "$@"; }
 inside_podman_cgroupfs() { inside_podman "$@"; }
 kill_podman_cgroupfs() { kill_podman "$@"; }
 
@@ -144,7 +161,7 @@ version_podman_rootless()
 start_podman_rootless()
 {
 	local command
-	command=$(command_of podman run) && as_user "$1" $command --detach --name="$1" --network=none --user=$user program shop-requests "$1" 600
+	command=$(command_of podman run "${podman_by:--v}") && as_user "$1" $command --detach --name="$1" --network=none --user=$user program shop-requests "$1" 600
 }
 
 leader_podman_rootless()
@@ -157,6 +174,11 @@ tenant_podman_rootless()
 	echo "/user.slice/user-$(id -u "$1").slice/user@$(id -u "$1").service"
 }
 
+name_podman_rootless()
+{
+	echo "user-$(id -u "$1")"
+}
+
 inside_podman_rootless()
 {
 	as_user "$1" podman exec --user="$2" "$1" "${@:3}"
@@ -167,13 +189,32 @@ kill_podman_rootless()
 	as_user "$1" podman kill "$1" && as_user "$1" podman rm --force --time=0 "$1"
 }
 
+# With a policy each of its containers is a tenant, and the name is the user's claim.
+prepare_podman_tenants()
+{
+	use_example_policy && { id --user shop || prepare_podman_rootless; }
+}
+
+version_podman_tenants() { version_podman; }
+start_podman_tenants() { podman_by=--device start_podman_rootless "$1"; }
+leader_podman_tenants() { leader_podman_rootless "$@"; }
+tenant_podman_tenants()
+{
+	echo "$(tenant_podman_rootless "$1")/user.slice/libpod-$(as_user "$1" podman inspect --format='{{.Id}}' "$1").scope"
+}
+name_podman_tenants() { echo "$1 (podman of uid $(id -u "$1"))"; }
+inside_podman_tenants() { inside_podman_rootless "$@"; }
+kill_podman_tenants() { kill_podman_rootless "$@"; }
+
 # --- Docker ---
 
 docker=/usr/bin/docker
 
 prepare_docker()
 {
-	storage_of /var/lib/docker && systemctl start docker && image | $docker import - program
+	storage_of /var/lib/docker && systemctl start docker && image | $docker import - program &&
+		sed "s#docker \(ps\|events\|inspect\)#$docker \1#; s#userevctl#/usr/bin/userevctl#" systemd/containers/userevd-docker-names.service \
+			>/run/systemd/system/userevd-docker-names.service && systemctl daemon-reload && systemctl start userevd-docker-names
 }
 
 version_docker()
@@ -195,6 +236,11 @@ leader_docker()
 tenant_docker()
 {
 	echo "/system.slice/docker-$($docker inspect --format='{{.Id}}' "$1").scope"
+}
+
+name_docker()
+{
+	echo "$1 (docker)"
 }
 
 inside_docker()
@@ -235,6 +281,11 @@ leader_containerd()
 tenant_containerd()
 {
 	echo "/default/$1"
+}
+
+name_containerd()
+{
+	echo "$1"
 }
 
 inside_containerd()
@@ -279,6 +330,11 @@ tenant_nspawn()
 	echo "/machine.slice/machine-$1.scope"
 }
 
+name_nspawn()
+{
+	echo "$1 (machine)"
+}
+
 inside_nspawn()
 {
 	enter "$(leader_nspawn "$1")" "${@:2}"
@@ -295,8 +351,7 @@ prepare_lxc()
 {
 	local name
 	cp -a $storage/files $storage/shifted && find $storage/shifted -exec chown --no-dereference 300000:300000 {} + &&
-		tee -a /etc/subuid /etc/subgid <<<root:300000:65536 && mkdir -p /etc/userevd/policy.d &&
-		cp systemd/policy.d-examples/20-containers.conf /etc/userevd/policy.d && systemctl try-reload-or-restart userevd || return 1
+		tee -a /etc/subuid /etc/subgid <<<root:300000:65536 && use_example_policy || return 1
 	for name in shop bank; do
 		mkdir -p "/var/lib/lxc/$name" || return 1
 		cat >"/var/lib/lxc/$name/config" <<-END
@@ -334,6 +389,11 @@ leader_lxc()
 tenant_lxc()
 {
 	echo "/lxc.payload.$1"
+}
+
+name_lxc()
+{
+	echo "$1 (lxc)"
 }
 
 inside_lxc()
@@ -374,6 +434,11 @@ leader_service()
 tenant_service()
 {
 	echo "/system.slice/$1.service"
+}
+
+name_service()
+{
+	echo "$1.service"
 }
 
 # It has one user, and no root.

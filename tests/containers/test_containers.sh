@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/systemd/service.sh
 . tests/containers/engines.sh
 short='podman podman_rootless nspawn containerd'
-long='podman_userns podman_cgroupfs docker lxc service'
+long='podman_userns podman_cgroupfs podman_tenants docker lxc service'
 read -ra engines <<<"${ENGINES:-$short}"
 [ "${ENGINES-}" != all ] || read -ra engines <<<"$short $long"
 
@@ -30,11 +30,36 @@ is_a_tenant()
 	says "\"tenant\":\"${tenant[$1]}\"" userevctl tenants --json
 }
 
-# Its events are off again behind it.
+# By the name that people know, alone.
+is_named()
+{
+	local known name
+	known=$(in_engine name "$1") && name=$(userevctl tenants "${known%% (*}" | cut -f1,2) && echo "$name" &&
+		[ "$name" = "$known"$'\t'"${tenant[$1]}" ]
+}
+
+# shown NAME: where there is room for one thing.
+shown()
+{
+	local known
+	known=$(in_engine name "$1")
+	[[ $known == *\) ]] && echo "$known" || echo "${tenant[$1]}"
+}
+
+# As lines of tail: nothing of the other one is among them. Its events are off again behind it.
 is_traced()
 {
-	userevctl enable "$1_request" && says "${tenant[$1]}"$'\t'"$1_request"$'\t''.*path=' \
-		timeout 60 userevctl tail --count=2 "$1_request" && userevctl disable "$1_request"
+	local known lines
+	known=$(in_engine name "$1") && userevctl enable '*_request' &&
+		lines=$(timeout 60 userevctl tail --count=2 --tenant="${known%% (*}" '*_request') && echo "$lines" && userevctl disable '*_request' &&
+		[ "$(cut -f3,4 <<<"$lines" | sort -u)" = "$(shown "$1")"$'\t'"$1_request" ]
+}
+
+# Root in the container, with the cgroups writable if it can, names itself as its neighbour, by its own path and by that of its namespace.
+keeps_its_name()
+{
+	in_engine inside shop 0 sh -c "mount -o remount,rw /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup
+		userevctl name --engine=podman ${tenant[shop]} bank; userevctl name --engine=podman /. bank; true" && is_named shop
 }
 
 has_no_privilege()
@@ -52,7 +77,7 @@ emit_in()
 # A program that is started inside belongs to the container's tenant.
 is_refused()
 {
-	says 'this tenant holds 1 of 1 events \(MaxEvents=1 of ' emit_in "$@"
+	says 'this tenant holds [0-9]+ of 1 events \(MaxEvents=1 of ' emit_in "$@"
 }
 
 listing()
@@ -75,6 +100,13 @@ returns_after_kill_of()
 	kill_all "$@" && within 60 is_a_tenant shop && within 60 is_traced shop
 }
 
+# The engine says its name all the same.
+starts_without_daemon()
+{
+	systemctl stop "${sockets[@]}" userevd userevd-keeper && in_engine start shop && within 60 has_started shop && has_started shop &&
+		systemctl start "${sockets[@]}" && within 60 is_a_tenant shop && within 10 is_named shop
+}
+
 nothing_is_charged()
 {
 	says '"charges":0[,}]' userevctl status --json && says_nothing userevctl events
@@ -92,6 +124,7 @@ row()
 		# In this shell, for its variables.
 		has_started $name || { in_engine kill $name; return; }
 		check "$1: $name is a tenant of its own" within 60 is_a_tenant $name
+		check "$1: $name has its name" within 10 is_named $name
 	done
 	check "$1: the program has no privilege and a seccomp filter" has_no_privilege
 	check "$1: its records arrive under its name" within 60 is_traced shop
@@ -102,6 +135,7 @@ row()
 	rm /etc/userevd/policy.d/50-test.conf
 	check "$1: without the policy it gets it, too" eval 'systemctl reload userevd && emit_in shop 1000 second'
 	check "$1: the directory withstands root in the container" withstands_attacks
+	check "$1: root in the container cannot choose another name" keeps_its_name
 	if [ -n "${ENGINES-}" ]; then
 		check "$1: it returns after the daemon was killed" returns_after_kill_of userevd
 		check "$1: it returns after the keeper was killed" returns_after_kill_of userevd-keeper
@@ -109,6 +143,10 @@ row()
 	check "$1: it returns after both were killed" returns_after_kill_of userevd userevd-keeper
 	check "$1: the container is killed" in_engine kill shop
 	check "$1: its neighbour is traced" within 60 is_traced bank
+	if [ -n "${ENGINES-}" ]; then
+		check "$1: it starts without the daemon, which it finds later" starts_without_daemon
+		check "$1: it is killed again" in_engine kill shop
+	fi
 	check "$1: the neighbour is killed" in_engine kill bank
 	check "$1: all events are refunded" within 60 nothing_is_charged
 	echo "$1: $((SECONDS - begun)) s"

@@ -41,6 +41,7 @@ says()
 every_list_is_installed()
 {
 	local installed list
+	unset MAKEFLAGS MFLAGS MAKELEVEL
 	installed=$(make -n DEPENDENCIES=auto test check-containers bench | sed -n 's/.*tests\/packages\.sh//p')
 	for list in $(sed -nE 's/^([A-Z]+_PACKAGES) :=.*/\1/p' Makefile ./*/*.mk); do
 		make --eval="list: ; @echo \$($list)" list | tr ' ' '\n' | grep -vxF -f <(tr ' ' '\n' <<<"$installed") &&

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "client/userevctl/show/show.h"
+#include "client/userevctl/show/tenant_name.h"
 #include "protocol/base/text.h"
 
 enum { SHOWN_MAX = 3 }; /* holders and tenants, without --full */
@@ -18,6 +19,9 @@ static void put_holders(struct table *table, const struct tracing *tracing, cons
 	struct cursor holders = row_rows(event->row, "holders"), holder;
 	struct row_field before = { 0 }, tenant = { 0 };
 
+	char path[WIRE_TENANT_MAX + 1];
+	const char *name;
+
 	for (; (tracing->ctl->output.full || shown < SHOWN_MAX) && row_next_item(&holders, &holder) > 0;
 	     before = tenant) {
 		if (!row_find(holder, "tenant", &tenant) ||
@@ -25,10 +29,13 @@ static void put_holders(struct table *table, const struct tracing *tracing, cons
 		     memcmp(before.value, tenant.value, tenant.length) == 0))
 			continue;
 		text_printf(&list, "%s", shown++ > 0 ? ", " : "");
-		if (tenants)
-			text_safe(&list, (const char *)tenant.value, tenant.length);
-		else
+		if (tenants) {
+			string_copy(path, MIN(sizeof(path), tenant.length + 1), (const char *)tenant.value);
+			name = tenant_shown(path);
+			text_safe(&list, name, strlen(name));
+		} else {
 			text_printf(&list, "%s-%" PRIu64, row_string(holder, "comm").text, row_get_u64(holder, "pid"));
+		}
 	}
 	if (total > shown)
 		text_printf(&list, "%s%" PRIu64 " more", shown > 0 ? " and " : "", total - shown);

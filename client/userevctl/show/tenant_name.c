@@ -12,7 +12,7 @@
  *	LXC			/lxc.payload.NAME	/lxc.payload/NAME	/lxc/NAME
  *
  * The innermost component that names a container or a pod counts, otherwise the innermost that names a unit, otherwise the last
- * one. A container that makes cgroups inside its own can so choose its name, but not its path, which stands beside it.
+ * one. A component may be called anything by the owner of the directory it is in.
  */
 
 #include "client/userevctl/show/tenant_name.h"
@@ -20,8 +20,11 @@
 #include <ctype.h>
 #include <regex.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 
-#include "protocol/base/text.h"
+#include "client/userevctl/ctl.h"
+#include "daemon/identity/cgroup.h"
 #include "protocol/protocol.h"
 
 /* 32 digits or more: a shorter number may be a word. docker ps and podman ps show twelve, kubectl those of a UUID up to 13. */
@@ -31,25 +34,25 @@
 
 enum { CONTAINER_FORMS = 11, FORMS = 14, GROUPS = 5 };
 
-/* Of the ends of paths. In `name` the bytes below GROUPS are the numbers of parentheses. */
+/* Of the ends of paths. In `name` and `engine` the bytes below GROUPS are the numbers of parentheses. */
 static const struct form {
-	const char *regex, *name;
+	const char *regex, *name, *engine;
 } forms[FORMS] = {
-	{ "/docker/" ID "(\\.scope)?$", "docker-\1" },
-	{ "/([^/]*:)?cri-containerd[-:]" ID "(\\.scope)?$", "containerd-\2" },
-	{ "/([^/]*:)?libpod-" ID "(\\.scope)?$", "podman-\2" },
-	{ "/([^/]*:)?([^:/]+)[-:]" ID "(\\.scope)?$", "\2-\3" },
-	{ "/" ID "(\\.scope)?$", "container-\1" },
-	{ "/([^/]*-)?pod" UUID "(\\.slice)?$", "pod-\2" },
-	{ "/([^/]*-)?pod" ID "(\\.slice)?$", "pod-\2" },
-	{ "/machine-([^/]+)\\.scope$", "machine-\1" },
-	{ "/systemd-nspawn@([^/]+)\\.service$", "machine-\1" },
-	{ "/lxc\\.payload\\.([^/]+)$", "lxc-\1" },
-	{ "/lxc(\\.payload)?/([^/]+)$", "lxc-\2" },
+	{ "/docker/" ID "(\\.scope)?$", "\1", "docker" },
+	{ "/([^/]*:)?cri-containerd[-:]" ID "(\\.scope)?$", "\2", "containerd" },
+	{ "/([^/]*:)?libpod-" ID "(\\.scope)?$", "\2", "podman" },
+	{ "/([^/]*:)?([^:/]+)[-:]" ID "(\\.scope)?$", "\3", "\2" },
+	{ "/" ID "(\\.scope)?$", "\1", "container" },
+	{ "/([^/]*-)?pod" UUID "(\\.slice)?$", "\2", "pod" },
+	{ "/([^/]*-)?pod" ID "(\\.slice)?$", "\2", "pod" },
+	{ "/machine-([^/]+)\\.scope$", "\1", "machine" },
+	{ "/systemd-nspawn@([^/]+)\\.service$", "\1", "machine" },
+	{ "/lxc\\.payload\\.([^/]+)$", "\1", "lxc" },
+	{ "/lxc(\\.payload)?/([^/]+)$", "\2", "lxc" },
 	/* Units: */
-	{ "/user-([^/]+)\\.slice$", "user-\1" },
-	{ "/user@([^/]+)\\.service$", "user-\1" },
-	{ "/([^/]+\\.(service|scope))$", "\1" },
+	{ "/user-([^/]+)\\.slice$", "user-\1", "" },
+	{ "/user@([^/]+)\\.service$", "user-\1", "" },
+	{ "/([^/]+\\.(service|scope))$", "\1", "" },
 };
 
 /* With the characters that systemd writes as \xHH, because the name of a unit may not have them. */
@@ -68,11 +71,22 @@ static void put_unescaped(struct text *text, const char *from, size_t length)
 	}
 }
 
+static void put_form(char *ret, size_t size, const char *form, const char *path, const regmatch_t *match)
+{
+	struct text text = text_make(ret, size);
+
+	for (const char *c = form; *c; c++)
+		if (*c < GROUPS)
+			put_unescaped(&text, path + match[(size_t)*c].rm_so,
+				      (size_t)(match[(size_t)*c].rm_eo - match[(size_t)*c].rm_so));
+		else
+			text_put(&text, c, 1);
+}
+
 static bool name_by_form(size_t number, const char *path, struct tenant_name *ret)
 {
 	static regex_t compiled[FORMS];
 	static bool ready[FORMS];
-	struct text text;
 	regmatch_t match[GROUPS];
 
 	if (!ready[number] && regcomp(&compiled[number], forms[number].regex, REG_EXTENDED) != 0)
@@ -80,24 +94,89 @@ static bool name_by_form(size_t number, const char *path, struct tenant_name *re
 	ready[number] = true;
 	if (regexec(&compiled[number], path, GROUPS, match, 0) != 0)
 		return false;
-	text = text_make(ret->text, sizeof(ret->text));
-	for (const char *c = forms[number].name; *c; c++)
-		if (*c < GROUPS)
-			put_unescaped(&text, path + match[(size_t)*c].rm_so,
-				      (size_t)(match[(size_t)*c].rm_eo - match[(size_t)*c].rm_so));
-		else
-			text_put(&text, c, 1);
+	put_form(ret->name, sizeof(ret->name), forms[number].name, path, match);
+	put_form(ret->engine, sizeof(ret->engine), forms[number].engine, path, match);
 	/* The name of a slice has underscores in a UUID, because a dash stands for a level. */
-	for (char *c = ret->text; strncmp(ret->text, "pod-", 4) == 0 && *c; c++)
+	for (char *c = ret->name; streq(ret->engine, "pod") && *c; c++)
 		*c = *c == '_' ? '-' : *c;
 	return true;
 }
 
-struct tenant_name tenant_name(const char *path)
+/* "ENGINE NAME" */
+static bool name_by_attribute(const char *directory, const char *attribute, struct tenant_name *ret)
 {
-	struct tenant_name ret = { 0 };
-	struct text text = text_make(ret.text, sizeof(ret.text));
+	char value[ENGINE_NAME_MAX + 1 + TENANT_NAME_MAX + 1];
+	ssize_t size = getxattr(directory, attribute, value, sizeof(value) - 1);
+	char *space;
+
+	if (size <= 0)
+		return false;
+	value[size] = '\0';
+	space = strchr(value, ' ');
+	if (!space || !space[1])
+		return false;
+	*space = '\0';
+	string_copy(ret->engine, sizeof(ret->engine), value);
+	string_copy(ret->name, sizeof(ret->name), space + 1);
+	return true;
+}
+
+/* What the owner of the directory around it calls this cgroup. */
+static bool name_by_claim(const char *around, const char *component, struct tenant_name *ret)
+{
+	char attribute[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX];
+
+	snprintf(attribute, sizeof(attribute), "%s%s", NAME_CLAIM_ATTRIBUTE, component);
+	return name_by_attribute(around, attribute, ret);
+}
+
+/* The name of the last component, if it is a container's, or for `any` a unit's. */
+static bool name_here(const struct cgroups *cgroups, const char *path, bool any, struct tenant_name *ret)
+{
+	char directory[2 * PATH_MAX], around[sizeof(directory) + 4] = "";
+	struct stat status = { 0 };
+	bool found = false;
+
+	if (cgroup_directory(cgroups, path, directory, sizeof(directory))) {
+		snprintf(around, sizeof(around), "%s/..", directory);
+		found = name_by_claim(around, strrchr(directory, '/') + 1, ret);
+	}
+	for (size_t i = 0; !found && i < (any ? FORMS : CONTAINER_FORMS); i++)
+		found = name_by_form(i, path, ret);
+	/* The owner of the directory around it has chosen what it is called. */
+	if (found)
+		ret->claimed_by = stat(around, &status) < 0 ? 0 : status.st_uid;
+	return found;
+}
+
+/* Cuts the last component; false: there is none. */
+static bool cut_component(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		*slash = '\0';
+	return slash;
+}
+
+static bool name_by_root(const struct cgroups *cgroups, const char *path, struct tenant_name *ret)
+{
+	char at[WIRE_TENANT_MAX + 1], directory[2 * PATH_MAX];
+
+	string_copy(at, sizeof(at), path);
+	do
+		if (*at && cgroup_directory(cgroups, at, directory, sizeof(directory)) &&
+		    name_by_attribute(directory, NAME_ATTRIBUTE, ret))
+			return true;
+	while (cut_component(at));
+	return false;
+}
+
+static void name_by_path(const struct cgroups *cgroups, const char *path, struct tenant_name *ret)
+{
+	struct text text = text_make(ret->name, sizeof(ret->name));
 	char at[WIRE_TENANT_MAX + 1], pid[16], *slash;
+	struct tenant_name here = { 0 };
 	bool is_unit = false;
 	int comm = 0;
 
@@ -107,16 +186,85 @@ struct tenant_name tenant_name(const char *path)
 	/* With --tenants=process. The name is that of a holder of events. */
 	if (sscanf(at, "process:%15[0-9]:%n", pid, &comm) == 1 && comm > 0) {
 		text_printf(&text, "%s-%s", at + comm, pid);
-		return ret;
+		return;
 	}
 	slash = slash && slash[1] ? slash + 1 : at;
 	put_unescaped(&text, slash, strlen(slash));
-	for (; (slash = strrchr(at, '/')); *slash = '\0')
-		for (size_t i = 0; i < (is_unit ? CONTAINER_FORMS : FORMS); i++)
-			if (name_by_form(i, at, &ret)) {
-				if (i < CONTAINER_FORMS)
-					return ret;
-				is_unit = true;
-			}
+	for (; strchr(at, '/'); cut_component(at))
+		if (name_here(cgroups, at, !is_unit, &here)) {
+			*ret = here;
+			if (*here.engine)
+				return;
+			is_unit = true;
+		}
+}
+
+struct tenant_name tenant_name_in(const struct cgroups *cgroups, const char *path)
+{
+	struct tenant_name ret = { 0 };
+	struct text text = text_make(ret.text, sizeof(ret.text));
+
+	/* What root says counts, however a container divides its cgroup. */
+	if (!name_by_root(cgroups, path, &ret))
+		name_by_path(cgroups, path, &ret);
+	text_printf(&text, "%s", ret.name);
+	if (*ret.engine && ret.claimed_by != 0)
+		text_printf(&text, " (%s of uid %u)", ret.engine, ret.claimed_by);
+	else if (*ret.engine)
+		text_printf(&text, " (%s)", ret.engine);
+	else if (ret.claimed_by != 0)
+		text_printf(&text, " (uid %u)", ret.claimed_by);
 	return ret;
+}
+
+struct tenant_name tenant_name(const char *path)
+{
+	static struct cgroups cgroups;
+	static bool looked;
+
+	if (!looked && cgroups_find(NULL, &cgroups) < 0)
+		cgroups.mount[0] = '\0';
+	looked = true;
+	return tenant_name_in(&cgroups, path);
+}
+
+const struct tenant_name *tenant_name_lately(const char *path)
+{
+	static struct {
+		char *path;
+		uint64_t until;
+		struct tenant_name name;
+	} known[64], *one;
+	uint64_t now = ctl_now_ns();
+	size_t place = 0;
+
+	for (const char *c = path; *c; c++)
+		place = place * 31 + (unsigned char)*c;
+	one = &known[place % ARRAY_SIZE(known)];
+	if (one->path && streq(one->path, path) && now < one->until)
+		return &one->name;
+	free(one->path);
+	one->path = must(strdup(path));
+	one->until = now + NS_PER_S;
+	one->name = tenant_name(path);
+	return &one->name;
+}
+
+const char *tenant_shown(const char *path)
+{
+	const struct tenant_name *name = tenant_name_lately(path);
+
+	return *name->engine ? name->text : path;
+}
+
+bool tenant_matches(const char *pattern, const struct tenant_name *name, const char *path)
+{
+	return name_matches(pattern, name->name) || name_matches(pattern, name->text) || name_matches(pattern, path);
+}
+
+void tenant_name_json(const struct tenant_name *name, struct json *json)
+{
+	json_put(json, json_text("name", name->name), json_text("engine", *name->engine ? name->engine : NULL));
+	if (name->claimed_by != 0)
+		json_put(json, json_u64("claimed_by", name->claimed_by));
 }

@@ -29,7 +29,7 @@ void tenant_views_json(const struct tenant_views *views, struct json *json)
 	json_begin(json, '[');
 	for (size_t i = 0; i < views->n; i++) {
 		json_line(json, '{');
-		json_put(json, json_text("name", views->view[i].name.text));
+		tenant_name_json(&views->view[i].name, json);
 		json_row_fields(json, views->view[i].row);
 		json_end(json, '}');
 	}

@@ -21,7 +21,7 @@ static int tenants_run(struct ctl *ctl)
 		bool wanted = ctl->argc == 0;
 
 		for (int i = 0; i < ctl->argc; i++)
-			wanted |= name_matches(ctl->argv[i], view->path) || name_matches(ctl->argv[i], view->name.text);
+			wanted |= tenant_matches(ctl->argv[i], &view->name, view->path);
 		if (!wanted)
 			tenant_views_drop(&views);
 	}

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "client/userevctl/ctl.h"
+#include "client/userevctl/show/tenant_name.h"
 #include "protocol/event/record.h"
 
 enum {
@@ -82,7 +83,8 @@ static void record_print_line(const struct output *output, const struct taken_re
 	snprintf(task, sizeof(task), "%s-%" PRIu64, *record->comm ? record->comm : "-", record->pid);
 	print_column(output, STYLE_DIM, clock, strlen(clock), false);
 	print_column(output, STYLE_PLAIN, task, TASK_WIDTH, false);
-	print_column(output, STYLE_DIM, record->tenant, output->width >= WIDE ? TENANT_WIDTH_WIDE : TENANT_WIDTH, true);
+	print_column(output, STYLE_DIM, tenant_shown(record->tenant),
+		     output->width >= WIDE ? TENANT_WIDTH_WIDE : TENANT_WIDTH, true);
 	print_column(output, STYLE_NAME, record->name, NAME_WIDTH, false);
 	if (description)
 		record_to_text(description, payload, record->size, &text);
@@ -109,6 +111,7 @@ static void record_print_json(const struct output *output, const struct taken_re
 		json_put(&json, json_u64("uid", record->uid));
 	json_put(&json, json_text("comm", *record->comm ? record->comm : NULL));
 	json_put(&json, json_text("tenant", *record->tenant ? record->tenant : NULL));
+	json_put(&json, json_text("tenant_name", *record->tenant ? tenant_name_lately(record->tenant)->text : NULL));
 	json_put(&json, json_text("event", record->name));
 	text = text_make(fields, sizeof(fields));
 	if (description)
@@ -124,6 +127,8 @@ static void record_print_json(const struct output *output, const struct taken_re
 
 void record_view_put(struct record_view *view, const struct taken_record *record)
 {
+	if (view->tenant && !tenant_matches(view->tenant, tenant_name_lately(record->tenant), record->tenant))
+		return;
 	view->records++;
 	(view->output->json ? record_print_json : record_print_line)(view->output, record, fitting_description(record));
 }

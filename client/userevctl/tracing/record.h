@@ -20,6 +20,7 @@ struct taken_record {
 };
 struct record_view {
 	struct output *output;
+	const char *tenant; /* a pattern: of these alone; NULL: of all */
 	uint64_t records;
 	uint64_t missed;
 	uint64_t most;	  /* ends after so many; 0: never */

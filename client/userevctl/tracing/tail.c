@@ -79,6 +79,7 @@ static const struct option_row tail_options[] = {
 	FLAG_ROW("no-follow", struct tail, no_follow, "end where the present begins"),
 	NUMBER_ROW("count", "N", struct tail, view.most, 1, UINT64_MAX, "end after N records"),
 	NUMBER_ROW("timeout", "SECONDS", struct tail, timeout, 1, UINT32_MAX, "end after this time"),
+	TEXT_ROW("tenant", "TENANT", struct tail, view.tenant, "only records of tenants with this name or path"),
 	FLAG_ROW("wait", struct tail, wait, "for events that no program holds yet"),
 	FLAG_ROW("foreign", struct tail, foreign, "also events made without the daemon"),
 	{ 0 },

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "daemon/identity/cgroup.h"
 #include "tests/suite.h"
 
 #define ID	  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -17,43 +18,43 @@ TEST(names_follow_from_paths)
 		const char *path, *name;
 	} cases[] = {
 		/* docker, with both cgroup drivers. */
-		{ "/docker/" ID, "docker-0123456789ab" },
-		{ "/system.slice/docker-" ID ".scope", "docker-0123456789ab" },
+		{ "/docker/" ID, "0123456789ab (docker)" },
+		{ "/system.slice/docker-" ID ".scope", "0123456789ab (docker)" },
 		{ "/user.slice/user-1000.slice/user@1000.service/user.slice/docker-" ID ".scope",
-		  "docker-0123456789ab" },
-		{ "/kind/docker/" ID, "docker-0123456789ab" },
+		  "0123456789ab (docker)" },
+		{ "/kind/docker/" ID, "0123456789ab (docker)" },
 		/* Containers of Kubernetes have the name of their engine. */
 		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" SLICE_UID
 		  ".slice/cri-containerd-" ID ".scope",
-		  "containerd-0123456789ab" },
-		{ "/kubepods.slice/kubepods-pod" SLICE_UID ".slice/crio-" ID ".scope", "crio-0123456789ab" },
-		{ "/kubepods/burstable/pod" UID "/crio-" ID, "crio-0123456789ab" },
+		  "0123456789ab (containerd)" },
+		{ "/kubepods.slice/kubepods-pod" SLICE_UID ".slice/crio-" ID ".scope", "0123456789ab (crio)" },
+		{ "/kubepods/burstable/pod" UID "/crio-" ID, "0123456789ab (crio)" },
 		{ "/system.slice/containerd.service/kubepods-burstable-pod" SLICE_UID ".slice:cri-containerd:" ID,
-		  "containerd-0123456789ab" },
+		  "0123456789ab (containerd)" },
 		/* The path does not name the engine. */
-		{ "/kubepods/burstable/pod" UID "/" ID, "container-0123456789ab" },
-		{ "/somewhere/" ID, "container-0123456789ab" },
+		{ "/kubepods/burstable/pod" UID "/" ID, "0123456789ab (container)" },
+		{ "/somewhere/" ID, "0123456789ab (container)" },
 		/* A pod has the beginning of its UID, as kubectl shows it. */
 		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" SLICE_UID ".slice",
-		  "pod-3f2a1b4c-89ab" },
-		{ "/kubepods/burstable/pod" UID, "pod-3f2a1b4c-89ab" },
-		{ "/kubepods.slice/kubepods-pod" HASH ".slice", "pod-d4c74594d41d" },
+		  "3f2a1b4c-89ab (pod)" },
+		{ "/kubepods/burstable/pod" UID, "3f2a1b4c-89ab (pod)" },
+		{ "/kubepods.slice/kubepods-pod" HASH ".slice", "d4c74594d41d (pod)" },
 		{ "/kubepods.slice/kubepods-burstable.slice", "kubepods-burstable.slice" },
 		/* podman, not the cgroup inside the container. */
-		{ "/machine.slice/libpod-" ID ".scope", "podman-0123456789ab" },
-		{ "/machine.slice/libpod-" ID ".scope/container", "podman-0123456789ab" },
-		{ "/libpod_parent/libpod-" ID, "podman-0123456789ab" },
-		{ "/machine.slice/libpod-conmon-" ID ".scope", "libpod-conmon-0123456789ab" },
+		{ "/machine.slice/libpod-" ID ".scope", "0123456789ab (podman)" },
+		{ "/machine.slice/libpod-" ID ".scope/container", "0123456789ab (podman)" },
+		{ "/libpod_parent/libpod-" ID, "0123456789ab (podman)" },
+		{ "/machine.slice/libpod-conmon-" ID ".scope", "0123456789ab (libpod-conmon)" },
 		/* As machinectl names them. */
-		{ "/machine.slice/machine-web.scope", "machine-web" },
-		{ "/machine.slice/machine-debian\\x2d12.scope", "machine-debian-12" },
-		{ "/machine.slice/machine-qemu\\x2d1\\x2dwin.scope/libvirt", "machine-qemu-1-win" },
-		{ "/machine.slice/systemd-nspawn@web.service", "machine-web" },
+		{ "/machine.slice/machine-web.scope", "web (machine)" },
+		{ "/machine.slice/machine-debian\\x2d12.scope", "debian-12 (machine)" },
+		{ "/machine.slice/machine-qemu\\x2d1\\x2dwin.scope/libvirt", "qemu-1-win (machine)" },
+		{ "/machine.slice/systemd-nspawn@web.service", "web (machine)" },
 		/* LXC, in all layouts. */
-		{ "/lxc.payload.web", "lxc-web" },
-		{ "/lxc.payload.web/system.slice/nginx.service", "lxc-web" },
-		{ "/lxc.payload/web", "lxc-web" },
-		{ "/lxc/web", "lxc-web" },
+		{ "/lxc.payload.web", "web (lxc)" },
+		{ "/lxc.payload.web/system.slice/nginx.service", "web (lxc)" },
+		{ "/lxc.payload/web", "web (lxc)" },
+		{ "/lxc/web", "web (lxc)" },
 		{ "/lxc.monitor.web", "lxc.monitor.web" },
 		/* As systemctl names them. */
 		{ "/system.slice/cron.service", "cron.service" },
@@ -67,7 +68,7 @@ TEST(names_follow_from_paths)
 		{ "/user.slice/user-1000.slice/user@1000.service/app.slice", "user-1000" },
 		{ "/user.slice/user-1000.slice/user@1000.service/app.slice/shell.service", "shell.service" },
 		/* Units inside a container. */
-		{ "/system.slice/docker-" ID ".scope/system.slice/cron.service", "docker-0123456789ab" },
+		{ "/system.slice/docker-" ID ".scope/system.slice/cron.service", "0123456789ab (docker)" },
 		/* Texts that look like an ID, a pod or a unit. */
 		{ "/demo/shop", "shop" },
 		{ "/demo/shop/", "shop" },
@@ -101,8 +102,10 @@ TEST(names_follow_from_paths)
 		{ "", "" },
 	};
 
+	static const struct cgroups none;
+
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct tenant_name name = tenant_name(cases[i].path);
+		struct tenant_name name = tenant_name_in(&none, cases[i].path);
 
 		ck_assert_msg(streq(name.text, cases[i].name), "%s: '%s'", cases[i].path, name.text);
 	}
@@ -115,5 +118,5 @@ TEST(the_longest_component_is_not_cut)
 	memset(longest, 'x', 255);
 	longest[255] = '\0';
 	snprintf(path, sizeof(path), "/lxc.payload/%s", longest);
-	ck_assert_uint_eq(strlen(tenant_name(path).text), strlen("lxc-") + 255);
+	ck_assert_uint_eq(strlen(tenant_name(path).text), 255 + strlen(" (lxc)"));
 }

@@ -120,7 +120,7 @@ TEST(a_frame_has_the_columns_that_fit)
 			 "refused -/s  lost -/s  throttled -/s\n"
 			 "NAME          USED          EVENTS  MAX  LINGER  CONN  REFUSED  REF/S  LOST/S\n"
 			 "cron.service  [|||||     ]       5   10       0     1        0      -       -\n"
-			 "lxc-web       [||||||||: ]       8   10       0     2        7      -       -\n"
+			 "web (lxc)     [||||||||: ]       8   10       0     2        7      -       -\n"
 			 "\\x1b[2Jbad    [          ]       0    -       0     1        0      -       -\n");
 	shown.output.width = 40;
 	ck_assert_str_eq(print(&shown, false), "embedded  guard off  4 connections  3...\n"
@@ -128,7 +128,7 @@ TEST(a_frame_has_the_columns_that_fit)
 					       "refused -/s  lost -/s  throttled -/s\n"
 					       "NAME          USED          EVENTS\n"
 					       "cron.service  [|||||     ]       5\n"
-					       "lxc-web       [||||||||: ]       8\n"
+					       "web (lxc)     [||||||||: ]       8\n"
 					       "\\x1b[2Jbad    [          ]       0\n");
 	shown.output.width = 200;
 	EXPECT_SHOWN(&shown,
