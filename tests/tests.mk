@@ -151,11 +151,11 @@ check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
 
-## make check-containers  Programs in containers of each engine, in a virtual machine.
-check-containers: test-dependencies kernel-6.12
+## make check-containers  Programs in containers of each engine, in virtual machines.
+check-containers: test-dependencies kernels
 	$(call install_packages,$(ENGINE_PACKAGES))
-	$(Q)$(BUILD) build-tests
-	$(Q)ENGINES=$(or $(ENGINES),all) tests/run-tests.sh $(B) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
+	$(Q)$(BUILD) build-tests packages
+	$(Q)ENGINES='$(or $(ENGINES),all)' tests/run-tests.sh $(B) $(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS))
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
 check-speed: test-dependencies kernel-6.12

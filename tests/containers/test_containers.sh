@@ -8,6 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
 . tests/containers/engines.sh
+unguarded=/etc/userevd/policy.d/10-unguarded.conf
 short='podman podman_rootless nspawn containerd'
 long='podman_userns podman_cgroupfs podman_tenants docker lxc service'
 read -ra engines <<<"${ENGINES:-$short}"
@@ -107,6 +108,28 @@ starts_without_daemon()
 		systemctl start "${sockets[@]}" && within 60 is_a_tenant shop && within 10 is_named shop
 }
 
+# Linux before 6.4 has no guard; then only a policy lets programs in the host's user namespace have a file.
+allow_without_guard()
+{
+	mkdir -p /etc/userevd/policy.d && printf '[/]\nAllowHostUserns=yes\nAllowHostRoot=yes\n' >$unguarded && systemctl try-reload-or-restart userevd
+}
+
+shares_user_namespace()
+{
+	[ "$(readlink "/proc/${leader[shop]}/ns/user")" = "$(readlink /proc/self/ns/user)" ]
+}
+
+gets_no_file_without_policy()
+{
+	rm $unguarded && systemctl reload userevd || return 1
+	# A service's cgroup is not delegated: it is one of the host's own programs.
+	if [ "$engine" != service ] && shares_user_namespace; then
+		says 'AllowHostUserns=' emit_in shop 1000 third
+	else
+		emit_in shop 1000 third
+	fi && allow_without_guard
+}
+
 nothing_is_charged()
 {
 	says '"charges":0[,}]' userevctl status --json && says_nothing userevctl events
@@ -134,6 +157,7 @@ row()
 	check "$1: its neighbour gets the event" emit_in bank 1000 second
 	rm /etc/userevd/policy.d/50-test.conf
 	check "$1: without the policy it gets it, too" eval 'systemctl reload userevd && emit_in shop 1000 second'
+	[ ! -e $unguarded ] || check "$1: without the guard a file is for user namespaces, or by the policy" gets_no_file_without_policy
 	check "$1: the directory withstands root in the container" withstands_attacks
 	check "$1: root in the container cannot choose another name" keeps_its_name
 	if [ -n "${ENGINES-}" ]; then
@@ -153,6 +177,7 @@ row()
 }
 
 check 'daemon and files are there' prepare_files
+[[ $(userevctl status --json) == *'"guard":"on"'* ]] || check 'without the guard the policy allows files' allow_without_guard
 for one in "${engines[@]}"; do
 	row "$one"
 done

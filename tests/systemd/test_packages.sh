@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The life of the Debian packages, in a guest where systemd is the first process: installed, used, upgraded while a program is
-# connected, removed, installed again, purged. The files at the end are those of the beginning.
+# The life of the Debian packages, in a guest where systemd is the first process: installed, used, upgraded while a service and a container
+# are connected, removed, installed again, purged. The files at the end are those of the beginning.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
+. tests/containers/engines.sh
 command -v dpkg >/dev/null || { echo '0 passed, 0 failed, 1 skipped: packages need Debian' && exit 0; }
 export DEBIAN_FRONTEND=noninteractive
 scratch=$(mktemp -d)
@@ -115,10 +116,10 @@ upgrades()
 		[ "$(property shop MainPID)" = "$client" ]
 }
 
-# The connection was passed from one daemon to the next.
+# The connections were passed from one daemon to the next.
 was_taken_over()
 {
-	says 'restored 1 connections' journalctl --unit=userevd --output=cat
+	says 'restored 2 connections' journalctl --unit=userevd --output=cat
 }
 
 none_runs()
@@ -143,6 +144,30 @@ start_client()
 		within 120 has_event "$1"
 }
 
+# start_container NAME: with the one word of the package, and waits for its event.
+start_container()
+{
+	storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests && prepare_podman && start_podman "$1" &&
+		within 120 has_event "$1" && says "^$1 \\(podman\\)" userevctl tenants
+}
+
+container_runs()
+{
+	[ "$container" -gt 1 ] && [ "$(leader_podman web)" = "$container" ] && kill -0 "$container"
+}
+
+has_no_device()
+{
+	! podman run --rm --network=none --device userevd.dev/events=all program id
+}
+
+end_container()
+{
+	kill_podman web && umount $storage && rmdir $storage
+}
+
+# What Podman needs, and directories of its own that stay.
+{ systemctl start dbus.socket && storage_of /var/lib/containers && podman info; } >/dev/null 2>&1
 snapshot >"$scratch/before"
 check 'the packages exist' ls $(packages "$version")
 check 'packages of a later version are made' make_later
@@ -157,11 +182,15 @@ check 'a program builds against the packages' build_client
 check 'a service has its event' start_client shop
 check 'the records arrive' says 'shop_request.*status=' timeout 120 userevctl tail --count=2 shop_request
 check 'the doctor finds no fault' userevctl doctor
+check 'a container has its event, and its name' start_container web
+container=$(leader_podman web)
 printf '[/system.slice/shop.service]\nMaxEvents=7\n' >/etc/userevd/policy.d/10-mine.conf
 check 'an upgrade replaces daemon and keeper, and not the program' upgrades
-check 'the connection was taken over' within 120 was_taken_over
+check 'the connections were taken over' within 120 was_taken_over
 check 'the event exists after the upgrade' within 120 has_event shop
 check 'the records arrive after the upgrade' says 'shop_request.*status=' timeout 120 userevctl tail --count=2 shop_request
+check 'the container runs on' container_runs
+check '… and its records arrive' says 'web_request.*status=' timeout 120 userevctl tail --count=2 --tenant=web web_request
 check 'the policy is kept' grep -q MaxEvents=7 /etc/userevd/policy.d/10-mine.conf
 check 'exactly the sockets are enabled after the upgrade' sockets_are_enabled
 check 'the sockets are active after the upgrade' are_active "${sockets[@]}"
@@ -170,9 +199,13 @@ check 'the packages are removed' manage -r "${names[@]}"
 check 'no process of userevd is left' none_runs
 check 'a removal keeps the policy' test -e /etc/userevd/policy.d/10-mine.conf
 check 'a removal does not end the program' systemctl is-active shop
+check '… nor the container' container_runs
+check 'there is no device for a new one' has_no_device
 check 'the packages are installed again' install_packages "$version"
 check 'the sockets are active again' are_active "${sockets[@]}"
 check 'a request starts the daemon again' within 120 userevctl status
+check 'the container finds the new daemon' within 120 has_event web
+check 'the container is removed' end_container
 systemctl stop shop bank
 check 'a service has its event again' start_client again
 systemctl stop again
