@@ -210,6 +210,9 @@ fi
 end_all
 
 made --hold --every=20 --count=100000 --number=n 'ticking u32 n'
+check 'tail --tenant shows the tenants that match' json 'len(it) == 2 and it[0]["tenant"].endswith(it[0]["tenant_name"])' \
+	"$ctl" tail --json --count=2 --timeout=20 --tenant='*' ticking
+check '… and no other' says_nothing "$ctl" tail --timeout=2 --tenant='no such' ticking
 check 'tail ends after --count' json 'len(it) == 3 and [one["fields"]["n"] for one in it] == list(range(it[0]["fields"]["n"], it[0]["fields"]["n"] + 3))' \
 	"$ctl" tail --json --count=3 --timeout=20 ticking
 check '… and leaves nothing behind' no_instance
