@@ -20,14 +20,6 @@ static bool skip(struct json_value *value, char wanted)
 	return true;
 }
 
-/* From behind a quote to behind the next one. */
-static void skip_string(struct json_value *value)
-{
-	while (value->at < value->end && *value->at != '"')
-		value->at += 1 + (*value->at == '\\');
-	value->at = MIN(value->at + 1, value->end);
-}
-
 /* However deep it is, without recursion. */
 static struct json_value skip_value(struct json_value *value)
 {
@@ -42,8 +34,9 @@ static struct json_value skip_value(struct json_value *value)
 		if (depth == 0 && (c == ',' || c == '}' || c == ']' || c == ':'))
 			break;
 		value->at++;
-		if (c == '"')
-			skip_string(value);
+		while (c == '"' && value->at < value->end && *value->at != '"')
+			value->at += *value->at == '\\' && value->end - value->at > 1 ? 2 : 1;
+		value->at = MIN(value->at + (c == '"'), value->end);
 		depth += c == '{' || c == '[';
 		depth -= c == '}' || c == ']';
 	}

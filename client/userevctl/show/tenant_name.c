@@ -121,25 +121,18 @@ static bool name_by_attribute(const char *directory, const char *attribute, stru
 	return true;
 }
 
-/* What the owner of the directory around it calls this cgroup. */
-static bool name_by_claim(const char *around, const char *component, struct tenant_name *ret)
-{
-	char attribute[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX];
-
-	snprintf(attribute, sizeof(attribute), "%s%s", NAME_CLAIM_ATTRIBUTE, component);
-	return name_by_attribute(around, attribute, ret);
-}
-
 /* The name of the last component, if it is a container's, or for `any` a unit's. */
 static bool name_here(const struct cgroups *cgroups, const char *path, bool any, struct tenant_name *ret)
 {
-	char directory[2 * PATH_MAX], around[sizeof(directory) + 4] = "";
+	char directory[2 * PATH_MAX], around[sizeof(directory) + 4] = "",
+								 claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX];
 	struct stat status = { 0 };
 	bool found = false;
 
 	if (cgroup_directory(cgroups, path, directory, sizeof(directory))) {
 		snprintf(around, sizeof(around), "%s/..", directory);
-		found = name_by_claim(around, strrchr(directory, '/') + 1, ret);
+		snprintf(claim, sizeof(claim), "%s%s", NAME_CLAIM_ATTRIBUTE, strrchr(directory, '/') + 1);
+		found = name_by_attribute(around, claim, ret);
 	}
 	for (size_t i = 0; !found && i < (any ? FORMS : CONTAINER_FORMS); i++)
 		found = name_by_form(i, path, ret);
