@@ -14,7 +14,7 @@ for link in bin lib lib64; do ln -sfn "usr/$link" "$root/$link"; done
 ln -sfn usr/bin "$root/sbin"
 
 # Where the loader finds it: libraries keep their paths, and programs come into /usr/bin.
-for program in bash cat chmod chown env getent id ln mount mv rm setpriv sleep touch "$@"; do
+for program in bash cat chmod chown env getent id ln mount mv perl rm setpriv sleep touch "$@"; do
 	file=$(command -v "$program")
 	cp -L "$file" "$root/usr/bin/"
 	ldd "$file" | sed -nE 's#^.*[[:space:]](/[^ ]+) \(0x.*#\1#p' | while read -r library; do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What an OCI runtime writes to its hooks: read as an object and as an array; and a string that was written is read as it was. */
+/* Bytes as JSON: read as an object and as an array, and nothing outside of them. A string that we write is read back unchanged. */
 
 #include "client/userevctl/name/json_reader.h"
 #include "protocol/base/text.h"

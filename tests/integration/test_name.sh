@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# userevctl name, where it writes nothing: what an OCI runtime's hook may be given must not keep a container from starting. What it writes is
-# tested in containers.
+# userevctl name with input that it refuses: as an OCI runtime's hook it ends with 0 all the same, so that the container starts. Names that are
+# written are tested in containers.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh

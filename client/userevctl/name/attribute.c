@@ -9,7 +9,7 @@
 #include "daemon/identity/cgroup.h"
 #include "protocol/base/text.h"
 
-/* A cgroup has room for 128 such attributes: those of cgroups that are gone make way. */
+/* A cgroup has room for 128 such attributes, so those of cgroups that have ended are removed first. */
 static void forget_claims(const char *around)
 {
 	char names[32768], child[2 * PATH_MAX + NAME_MAX];
@@ -35,13 +35,21 @@ static int claim_write(char *directory, const char *value)
 	return setxattr(directory, attribute, value, strlen(value), 0) < 0 ? -errno : 0;
 }
 
+/* Or ends like it: as "/a/", "/." and "/a/." do. */
+static bool is_root(const char *path)
+{
+	const char *last = strrchr(path, '/');
+
+	return !last || !last[1] || streq(last, "/.");
+}
+
 int name_write(const struct cgroups *cgroups, const char *path, const char *engine, const char *name)
 {
 	char value[ENGINE_NAME_MAX + 1 + TENANT_NAME_MAX + 1], directory[2 * PATH_MAX];
 	struct text text = text_make(value, sizeof(value));
 
 	text_printf(&text, "%s %s", engine, name);
-	if (!*path || path[strlen(path) - 1] == '/' || !cgroup_directory(cgroups, path, directory, sizeof(directory)))
+	if (is_root(path) || !cgroup_directory(cgroups, path, directory, sizeof(directory)))
 		return -ENOENT;
 	if (setxattr(directory, NAME_ATTRIBUTE, value, strlen(value), 0) == 0)
 		return 0;

@@ -197,7 +197,7 @@ struct tenant_name tenant_name_in(const struct cgroups *cgroups, const char *pat
 	struct tenant_name ret = { 0 };
 	struct text text = text_make(ret.text, sizeof(ret.text));
 
-	/* What root says counts, however a container divides its cgroup. */
+	/* Root's name for a container is also that of cgroups which the container makes inside. */
 	if (!name_by_root(cgroups, path, &ret))
 		name_by_path(cgroups, path, &ret);
 	text_printf(&text, "%s", ret.name);

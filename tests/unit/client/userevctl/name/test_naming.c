@@ -200,6 +200,8 @@ TEST(root_names_a_cgroup_and_all_inside)
 	ck_assert_int_eq(name_write(&cgroups, "/user/../user", "podman", "shop"), -ENOENT);
 	ck_assert_int_eq(name_write(&cgroups, "/user/", "podman", "shop"), -ENOENT);
 	ck_assert_int_eq(name_write(&cgroups, "", "podman", "shop"), -ENOENT);
+	ck_assert_int_eq(name_write(&cgroups, "/.", "podman", "shop"), -ENOENT);
+	ck_assert_int_eq(name_write(&cgroups, "/user/.", "podman", "shop"), -ENOENT);
 }
 
 TEST(the_name_of_a_user_is_a_claim)
