@@ -16,6 +16,7 @@
 #include <ctype.h>
 
 #include "client/userevctl/emit/emit.h"
+#include "client/userevctl/escape.h"
 
 struct splitter {
 	const char *from; /* a NUL ends the line */
@@ -81,57 +82,18 @@ static void begin_assignment(struct splitter *splitter)
 
 /* --- text in double quotes --- */
 
-/* A number of that many hexadecimal digits; -1: there are fewer. */
-static int take_hex(struct splitter *splitter, size_t digits)
-{
-	char number[5] = "";
-
-	if (strspn(splitter->from, "0123456789abcdefABCDEF") < digits)
-		return -1;
-	memcpy(number, splitter->from, digits);
-	splitter->from += digits;
-	return (int)strtol(number, NULL, 16);
-}
-
-/* NNNN of \uNNNN, of which two form one character beyond U+FFFF; -1: it is no character. */
-static int take_unicode(struct splitter *splitter)
-{
-	int code = take_hex(splitter, 4), low;
-
-	if (code < 0xd800 || code >= 0xe000)
-		return code;
-	if (code >= 0xdc00 || splitter->from[0] != '\\' || splitter->from[1] != 'u')
-		return -1;
-	splitter->from += 2;
-	low = take_hex(splitter, 4);
-	return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : -1;
-}
-
 static void copy_escape(struct splitter *splitter)
 {
-	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-	static const int first[] = { 0, 0xc0, 0xe0, 0xf0 };
-	char letter = *++splitter->from;
-	const char *found = letter ? strchr(letters, letter) : NULL;
-	int code = -1, continuations = 0;
+	char bytes[4];
+	size_t n;
 
-	splitter->from += letter != '\0';
-	if (found)
-		code = (unsigned char)meant[found - letters];
-	else if (letter == 'x')
-		code = take_hex(splitter, 2);
-	else if (letter == 'u')
-		code = take_unicode(splitter);
-	if (code <= 0) {
+	splitter->from++;
+	n = escape_take(&splitter->from, splitter->from + strlen(splitter->from), bytes);
+	if (n == 0)
 		refuse_line(splitter,
 			    "a backslash stands before \", \\, /, b, f, n, r, t, xNN or uNNNN, but not for a NUL");
-		return;
-	}
-	if (letter == 'u')
-		continuations = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
-	put_byte(splitter, first[continuations] | code >> 6 * continuations);
-	while (continuations-- > 0)
-		put_byte(splitter, 0x80 | (code >> 6 * continuations & 0x3f));
+	for (size_t i = 0; i < n; i++)
+		*splitter->to++ = bytes[i];
 }
 
 static void copy_quoted(struct splitter *splitter)

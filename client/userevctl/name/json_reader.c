@@ -2,6 +2,7 @@
 
 #include "client/userevctl/name/json_reader.h"
 
+#include "client/userevctl/escape.h"
 #include "protocol/base/text.h"
 
 static void skip_space(struct json_value *value)
@@ -76,75 +77,20 @@ bool json_next(struct json_value *array, struct json_value *ret)
 	return ret->at < ret->end;
 }
 
-/* As UTF-8; half of a pair becomes bytes that are not UTF-8, which nothing shows as they are. */
-static void put_code(struct text *text, unsigned code)
-{
-	static const unsigned char first[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
-	char bytes[4] = { (char)code };
-	size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-
-	for (size_t i = n - 1; i > 0; i--, code >>= 6)
-		bytes[i] = (char)(0x80 | (code & 0x3f));
-	bytes[0] = (char)(first[n] | code);
-	text_put(text, bytes, n);
-}
-
-/* That of an escape \uXXXX here; 0: there is none. */
-static unsigned read_code(struct json_value value)
-{
-	static const char known[] = "0123456789abcdef";
-	unsigned code = 0;
-
-	if (value.end - value.at < 6 || value.at[0] != '\\' || value.at[1] != 'u')
-		return 0;
-	for (int i = 2; i < 6; i++) {
-		const char *digit = memchr(known, value.at[i] | (value.at[i] >= 'A' ? 0x20 : 0), sizeof(known) - 1);
-
-		if (!digit)
-			return 0;
-		code = code << 4 | (unsigned)(digit - known);
-	}
-	return code;
-}
-
-/* The same, over one or the two escapes of a pair. */
-static unsigned take_code(struct json_value *value)
-{
-	unsigned code = read_code(*value), second;
-
-	value->at += code > 0 ? 6 : 0;
-	second = code >> 10 == 0xd800 >> 10 ? read_code(*value) : 0;
-	if (second >> 10 != 0xdc00 >> 10)
-		return code;
-	value->at += 6;
-	return 0x10000 + ((code & 0x3ff) << 10 | (second & 0x3ff));
-}
-
 bool json_string_of(struct json_value value, char *ret, size_t size)
 {
-	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
 	struct text text = text_make(ret, size);
+	char bytes[4];
+	size_t n;
 
 	if (!skip(&value, '"'))
 		return false;
 	while (value.at < value.end && *value.at != '"') {
-		const char *letter = "";
-		unsigned code;
-
-		if (*value.at != '\\') {
-			text_put(&text, value.at++, 1);
-			continue;
-		}
-		if (value.end - value.at >= 2)
-			letter = memchr(letters, value.at[1], sizeof(letters) - 1);
-		if (letter && *letter) {
-			text_put(&text, &meant[letter - letters], 1);
-			value.at += 2;
-		} else if ((code = take_code(&value)) > 0) {
-			put_code(&text, code);
-		} else {
+		bytes[0] = *value.at++;
+		n = bytes[0] == '\\' ? escape_take(&value.at, value.end, bytes) : 1;
+		if (n == 0)
 			return false;
-		}
+		text_put(&text, bytes, n);
 	}
 	return value.at < value.end && !text.cut && text.length == strlen(ret);
 }

@@ -29,8 +29,8 @@ TEST(strings_are_found_and_decoded)
 		{ "{\"k\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"}", "\"\\/\b\f\n\r\t" },
 		{ "{\"k\":\"\\u0041\\u00fc\\u20AC\"}", "A\xc3\xbc\xe2\x82\xac" },
 		{ "{\"k\":\"\\ud83d\\ude00\\udb42\\udc61\"}", "\xf0\x9f\x98\x80\xf3\xa0\xa1\xa1" },
-		{ "{\"k\":\"\\ud83d\\u0041\"}", "\xed\xa0\xbd"
-						"A" },
+		{ "{\"k\":\"\\ud83d\\u0041\"}", NULL },
+		{ "{\"k\":\"\\ude00\"}", NULL },
 		{ "{\"\\u006b\":\"v\"}", "v" },
 		{ "{\"k\":\"\"}", "" },
 		{ "{\"k\":\"\\u0000\"}", NULL },
@@ -149,6 +149,7 @@ TEST(podman_keeps_names_above_the_bundle)
 	write_file(directory, "containers.json", "[{\"id\":\"" ID "\",\"names\":[]}]");
 	ck_assert(naming_of(bundle, "\"io.container.manager\":\"libpod\"", &naming));
 	ck_assert_str_eq(naming.name, ID);
+	remove_directory(directory);
 }
 
 TEST(what_is_no_state_gives_no_name)
@@ -169,6 +170,11 @@ TEST(what_is_no_state_gives_no_name)
 		ck_assert_msg(!naming_of_oci_state(cases[i], strlen(cases[i]), &naming), "%s", cases[i]);
 }
 
+static void cgroups_deinit(struct cgroups *cgroups)
+{
+	remove_directory(cgroups->mount);
+}
+
 /* A directory in place of the cgroups' mount. */
 static struct cgroups make_cgroups(void)
 {
@@ -185,7 +191,7 @@ static struct cgroups make_cgroups(void)
 
 TEST(root_names_a_cgroup_and_all_inside)
 {
-	const struct cgroups cgroups = make_cgroups();
+	_cleanup_(cgroups_deinit) struct cgroups cgroups = make_cgroups();
 
 	if (geteuid() != 0)
 		return;
@@ -206,7 +212,7 @@ TEST(root_names_a_cgroup_and_all_inside)
 
 TEST(the_name_of_a_user_is_a_claim)
 {
-	struct cgroups cgroups = make_cgroups();
+	_cleanup_(cgroups_deinit) struct cgroups cgroups = make_cgroups();
 	char around[sizeof(cgroups.mount) + 96], value[64];
 
 	if (geteuid() != 0)
@@ -233,7 +239,7 @@ TEST(the_name_of_a_user_is_a_claim)
 
 TEST(an_attribute_of_nonsense_is_no_name)
 {
-	struct cgroups cgroups = make_cgroups();
+	_cleanup_(cgroups_deinit) struct cgroups cgroups = make_cgroups();
 	char path[sizeof(cgroups.mount) + 96], longest[600];
 
 	if (geteuid() != 0)
