@@ -84,7 +84,11 @@ static int daemon_start(const struct options *options, int background, pid_t par
 	if (r < 0)
 		return EXIT_FAILURE;
 	/* A change of the user has cleared that signal, and the parent may have exited before. */
-	if (options->exit_with_parent && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent))
+	if (options->exit_with_parent && prctl(PR_SET_PDEATHSIG, SIGTERM) < 0) {
+		log_error("can't be notified of the parent's end: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	if (options->exit_with_parent && getppid() != parent)
 		raise(SIGTERM);
 	log_info("%s backend, listening on %s", backend_name(daemon->registry.kernel->facts.backend),
 		 daemon->options.socket);
