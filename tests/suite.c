@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 
 enum { TESTS_MAX = 256 };
@@ -46,6 +47,16 @@ void make_temporary_directory(char *ret, size_t size)
 
 	snprintf(ret, size, "%s/userevd-test-XXXXXX", parent && strlen(parent) < 32 ? parent : "/tmp");
 	ck_assert_msg(mkdtemp(ret) != NULL, "%s: %s", ret, strerror(errno));
+}
+
+static int remove_one(const char *path, const struct stat *status _unused_, int kind _unused_, struct FTW *at _unused_)
+{
+	return remove(path);
+}
+
+void remove_directory(const char *path)
+{
+	ck_assert_int_eq(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static void remember_fds(void)

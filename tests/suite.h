@@ -30,6 +30,7 @@ int lowest_free_fd(void);
 
 /* A directory of the test's own, below $TMPDIR, where run-tests.sh removes what a failed test leaves. Short: for sockets. */
 void make_temporary_directory(char *ret, size_t size);
+void remove_directory(const char *);
 
 /* Looks at the open fds before and after each test of these. */
 void suite_check_fds(TCase *cases);

@@ -3,7 +3,6 @@
 #include "kernel/probe.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -29,17 +28,11 @@ static struct machine machine_new(void)
 	return machine;
 }
 
-static int remove_entry(const char *path, const struct stat *status _unused_, int type _unused_,
-			struct FTW *at _unused_)
-{
-	return remove(path);
-}
-
 static void machine_free(struct machine *machine)
 {
 	if (machine->file)
 		fclose(machine->file);
-	ck_assert_int_eq(nftw(machine->path, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+	remove_directory(machine->path);
 }
 
 static void make_directory(const struct machine *machine, const char *name)

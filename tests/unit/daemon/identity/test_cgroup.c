@@ -3,7 +3,6 @@
 #include "daemon/identity/cgroup.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -77,14 +76,9 @@ static struct directory directory_new(void)
 	return directory;
 }
 
-static int remove_one(const char *path, const struct stat *status _unused_, int type _unused_, struct FTW *at _unused_)
-{
-	return remove(path);
-}
-
 static void directory_deinit(struct directory *directory)
 {
-	ck_assert_int_eq(nftw(directory->path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	remove_directory(directory->path);
 }
 
 #define DIRECTORY(name) _cleanup_(directory_deinit) struct directory name = directory_new()
