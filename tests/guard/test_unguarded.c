@@ -2,7 +2,6 @@
 
 /* The daemon without a guard, or with a guard that is lost: it notices each self-registered event, and disconnects no other client. As root, in a guest. */
 
-#include <ftw.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -147,6 +146,16 @@ static uint32_t ask_for_file(const struct fixture *fixture)
 	return refusal;
 }
 
+/* Events of an earlier daemon, or of the keeper's first look, may be counted as foreign a moment after their end. */
+static void await_exact_count(const struct fixture *fixture)
+{
+	uint64_t lines = 0;
+
+	for (const char *at = fixture->events_before; (at = strchr(at, '\n')); at++)
+		lines++;
+	ck_assert(eventually(status_number(fixture, "foreign") == lines - 1));
+}
+
 TEST(unknown_events_deny_the_tenant_another_file)
 {
 	static const char *const without_guard[] = { "--guard=off", NULL };
@@ -154,6 +163,7 @@ TEST(unknown_events_deny_the_tenant_another_file)
 	struct member member;
 
 	fixture_start(&fixture, without_guard);
+	await_exact_count(&fixture);
 	member = member_new(&fixture, "first u32 a");
 	close(member.socket);
 	member.socket = -1;
@@ -182,14 +192,9 @@ static void remove_by_command(void)
 	ck_assert_msg(loader("--remove") == 0, "%s", loader_output);
 }
 
-static int remove_one(const char *path, const struct stat *status _unused_, int kind _unused_, struct FTW *at _unused_)
-{
-	return remove(path);
-}
-
 static void unpin_by_hand(void)
 {
-	ck_assert_int_eq(nftw(loader_directory, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	remove_directory(loader_directory);
 }
 
 static void forget_the_mount(void)

@@ -265,13 +265,12 @@ static int emit_from_a_handler(const char *argument _unused_)
 static int know_by_watching(const char *argument _unused_)
 {
 	struct pollfd changed = { .fd = userev_watch(NULL), .events = POLLIN };
-	struct userev_event *event = NULL;
+	struct userev_event *event;
 
-	while (event != USEREV_EVENT_OF(program_tick)) {
-		if (poll(&changed, 1, TRIES) != 1)
+	/* First without waiting: userev_watch() itself may have received the message. */
+	while ((event = userev_changed(NULL)) != USEREV_EVENT_OF(program_tick))
+		if (!event && poll(&changed, 1, TRIES) != 1)
 			return 1;
-		event = userev_changed(NULL);
-	}
 	return go_on(NULL);
 }
 
