@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * The keeper's answer to a lack of memory is to end: the daemon then gives all pages and streams to its successor. So allocation
- * needs no error paths here.
+ * The keeper's answer to a lack of memory, and to the death of one of its processes, is to end: the daemon then gives all pages and
+ * streams to its successor. So neither needs error paths here.
  */
 
 #include <stdio.h>
 
 #include "protocol/base/table.h"
 
-static inline _Noreturn void keeper_out_of_memory(void)
+static inline _Noreturn void keeper_fail(const char *why)
 {
-	fprintf(stderr, "userevd-keeper: out of memory\n");
+	fprintf(stderr, "userevd-keeper: %s\n", why);
 	exit(EXIT_FAILURE);
 }
 
@@ -22,7 +22,7 @@ static inline void *keeper_allocate(size_t size)
 	void *memory = calloc(1, size);
 
 	if (!memory)
-		keeper_out_of_memory();
+		keeper_fail("out of memory");
 	return memory;
 }
 
@@ -30,5 +30,5 @@ static inline void *keeper_allocate(size_t size)
 static inline void table_check_added(void)
 {
 	if (!table_added())
-		keeper_out_of_memory();
+		keeper_fail("out of memory");
 }

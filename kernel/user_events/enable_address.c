@@ -57,9 +57,9 @@ static void address_give_place(struct user_events *user_events, struct holding *
 	bits_give(&holding->page->bits, holding->bit);
 }
 
-static void address_place(struct user_events *user_events, struct placement *placement, int file)
+static void address_place(struct user_events *user_events _unused_, struct placement *placement, int file)
 {
-	enablers_register(user_events, placement, file);
+	enablers_register(placement, file);
 	for (size_t i = 0; i < placement->n; i++) {
 		const uint32_t hash = placement->holdings[i]->by_key.hashv;
 		const struct removed_name *name = &removed[hash % REMOVED_MAX];
@@ -136,6 +136,5 @@ int enable_address_init(struct user_events *user_events, const struct kernel_lim
 		facts->flags |= KERNEL_PERSIST;
 	if (kernel_knows_flag(user_events, UAPI_MULTI_FORMAT))
 		facts->flags |= KERNEL_MULTI_FORMAT;
-	enablers_init(user_events);
-	return 0;
+	return enablers_init(user_events);
 }

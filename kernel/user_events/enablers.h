@@ -5,15 +5,15 @@
 
 #include "kernel/user_events/user_events.h"
 
-/* Starts the first process, which is idle. */
-void enablers_init(struct user_events *);
+/* Starts the first process, which is idle. 0 or a negative errno. */
+int enablers_init(struct user_events *);
 void enablers_free(struct user_events *);
 /* Finds a process for the holding's enabler, or starts one. 0 or a negative errno. */
 int enablers_add(struct user_events *, struct holding *);
 void enablers_remove(struct user_events *, struct holding *);
 /* Registers the events of the placement on the file: sets results and indexes. */
-void enablers_register(struct user_events *, struct placement *, int file);
+void enablers_register(struct placement *, int file);
 /* Has the kernel clear the bits of holdings of one page. */
 void enablers_clear(struct user_events *, struct holding *const *, size_t n);
-/* Replaces processes that died, and registers their events again. A negative errno if that fails. */
+/* Ends the keeper if a process has died. 0 or a negative errno. */
 int enablers_dispatch(struct user_events *);

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "kernel/user_events/allocate.h"
 #include "kernel/user_events/enabler.h"
 #include "protocol/transport.h"
 
@@ -118,43 +119,30 @@ int answer_receive(int socket, void *ret, size_t size)
 	return n < 0 ? -errno : -EPIPE;
 }
 
-/* A pid, or a negative errno; -EPIPE: the spawner has died. */
+/* A pid, or a negative errno. */
 static int spawner_ask(const struct spawner *spawner, int socket)
 {
 	pid_t answer;
-	int r = spawner->fd < 0 ? -EPIPE : transport_send(spawner->fd, "", 1, &socket, 1, 0);
+	int r = transport_send(spawner->fd, "", 1, &socket, 1, 0);
 
-	if (r < 0)
-		return r;
-	return answer_receive(spawner->fd, &answer, sizeof(answer)) < 0 ? -EPIPE : answer;
+	if (r == -EPIPE || (r == 0 && answer_receive(spawner->fd, &answer, sizeof(answer)) < 0))
+		keeper_fail("the process that starts processes with registrations has died");
+	return r < 0 ? r : answer;
 }
 
-/* An enabler of a spawner that died before it answered sees the end of its socket, and ends. */
-static int spawner_try(const struct spawner *spawner, unsigned timeout, int *ret_socket)
-{
-	_cleanup_(fd_closep) int ours = -1, theirs = -1;
-	int r = make_pair(timeout, &ours, &theirs);
-
-	if (r == 0)
-		r = spawner_ask(spawner, theirs);
-	if (r >= 0)
-		*ret_socket = fd_steal(&ours);
-	return r;
-}
-
-/* A spawner that answers, or was waited for, has no copies of the keeper's fds any more. */
 int spawner_spawn(struct spawner *spawner, unsigned timeout, int *ret_socket, pid_t *ret_pid)
 {
-	int r = spawner_try(spawner, timeout, ret_socket);
+	_cleanup_(fd_closep) int ours = -1, theirs = -1;
+	int r = spawner->fd < 0 ? spawner_start(spawner, timeout) : 0;
 
-	if (r == -EPIPE) {
-		spawner_end(spawner);
-		r = spawner_start(spawner, timeout);
-		if (r == 0)
-			r = spawner_try(spawner, timeout, ret_socket);
-	}
+	if (r == 0)
+		r = make_pair(timeout, &ours, &theirs);
+	/* A spawner that answers has closed its copies of the keeper's fds. */
+	if (r == 0)
+		r = spawner_ask(spawner, theirs);
 	if (r < 0)
 		return r;
+	*ret_socket = fd_steal(&ours);
 	*ret_pid = r;
 	return 0;
 }

@@ -20,7 +20,6 @@ struct event_stream;
 struct holding;
 struct user_events;
 
-LIST_HEAD(holding_list, holding);
 LIST_HEAD(enabler_list, enabler_process);
 TAILQ_HEAD(stream_queue, event_stream);
 SLIST_HEAD(unwanted_list, unwanted);
@@ -44,7 +43,6 @@ struct enabler_process {
 	pid_t pid;
 	int fd;
 	uint32_t enablers;
-	struct holding_list holdings;
 	LIST_ENTRY(enabler_process) entry;
 };
 
@@ -76,7 +74,6 @@ struct holding {
 	bool foreign;			 /* before Linux 6.4: the event existed before */
 	bool placed;			 /* otherwise it is not registered yet, and that may fail */
 	struct enabler_process *process; /* which has its enabler, or will have it; before Linux 6.4 NULL */
-	LIST_ENTRY(holding) in_process;
 	UT_hash_handle by_key;
 	struct slot first; /* in use while it has slots, unless its stream was freed before other streams */
 	char text[];

@@ -184,7 +184,7 @@ static void expect_packets(struct keeper *keeper, struct packets *packets)
 	free(packets);
 }
 
-static const char enabler_name[] = "userevd-enabler", spawner_name[] = "userevd-spawner";
+static const char enabler_name[] = "userevd-enabler";
 
 /* A keeper with a page and two streams, and its enabler processes. */
 struct busy {
@@ -272,98 +272,28 @@ TEST(many_packets_are_answered_in_order)
 	stop_busy(&busy);
 }
 
-/* All of them, before they answer; or while they register. */
-TEST(requests_of_dead_enablers_are_sent_again)
+/* While it is idle, or has a request: the daemon restores the next keeper. */
+TEST(keeper_ends_if_its_enabler_has_died)
 {
-	for (unsigned half_done = 0; half_done < 2; half_done++) {
-		struct packets *packets;
+	for (unsigned has_request = 0; has_request < 2; has_request++) {
+		struct kernel_call call = register_on(1, event);
 		struct busy busy;
 
 		if (!need_busy(&busy))
 			return;
-		expect_call(&busy.keeper, register_on(2, "keeper_first u32 a"), KERNEL_OK);
-		if (!half_done)
+		if (busy.n == 0) {
+			stop_busy(&busy);
+			return;
+		}
+		if (has_request) {
 			signal_enablers(&busy, SIGSTOP);
-		packets = send_packets(&busy.keeper);
-		if (half_done)
-			ck_assert(eventually(kernel_has("keeper_5")));
+			keeper_say(&busy.keeper, &call, 1);
+		}
 		signal_enablers(&busy, SIGKILL);
-		expect_packets(&busy.keeper, packets);
-		ck_assert(kernel_has("keeper_0"));
-		ck_assert(kernel_has("keeper_299"));
-		expect_call(&busy.keeper, call_of(KERNEL_CLEAN, 1), KERNEL_OK);
-		stop_busy(&busy);
-	}
-}
-
-TEST(dead_idle_enabler_is_replaced_when_needed)
-{
-	struct shortage shortage;
-	struct busy busy;
-
-	if (!is_guest()) {
-		printf("not possible here: a machine without files is not ours alone\n");
-		return;
-	}
-	if (!need_busy(&busy))
-		return;
-	shortage_begin(&shortage);
-	signal_enablers(&busy, SIGKILL);
-	for (size_t i = 0; i < busy.n; i++)
-		ck_assert(eventually(!is_running(busy.enabler[i])));
-	expect_call(&busy.keeper, register_on(1, event), -ENFILE);
-	shortage_end(&shortage);
-	expect_call(&busy.keeper, register_on(1, event), KERNEL_OK);
-	ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == busy.n));
-	stop_busy(&busy);
-}
-
-/* Its successor is forked from a keeper that has files of clients, and must not keep any of them open. */
-TEST(dead_spawner_is_replaced_when_needed)
-{
-	struct kernel_call stream;
-	struct busy busy;
-	pid_t spawner;
-
-	if (!need_busy(&busy))
-		return;
-	if (busy.n > 0) {
-		expect_call(&busy.keeper, register_on(1, event), KERNEL_OK);
-		ck_assert_uint_eq(children_of(busy.keeper.pid, spawner_name, &spawner, 1), 1);
-		ck_assert_int_eq(kill(spawner, SIGKILL), 0);
-		signal_enablers(&busy, SIGKILL);
-		expect_call(&busy.keeper, register_on(2, "keeper_second u32 a"), KERNEL_OK);
-		ck_assert_uint_eq(children_of(busy.keeper.pid, spawner_name, &spawner, 1), 1);
-		ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == busy.n));
+		ck_assert(!keeper_hear(&busy.keeper, &call, 1));
 		close_fds(&busy);
-		stream = call_of(KERNEL_STILL_OPEN, 1);
-		ck_assert_int_eq(keeper_do(&busy.keeper, stream), KERNEL_E_GONE);
+		ck_assert_int_eq(keeper_stop(&busy.keeper), EXIT_FAILURE);
 	}
-	stop_busy(&busy);
-}
-
-/* The machine has no file for a successor of a process whose registrations are under way: they are refused, and the keeper stays. */
-TEST(first_requests_of_dead_enabler_may_fail)
-{
-	struct kernel_call call = register_on(1, event);
-	struct shortage shortage;
-	struct busy busy;
-
-	if (!is_guest() || !need_busy(&busy))
-		return;
-	if (busy.n > 0) {
-		signal_enablers(&busy, SIGSTOP);
-		keeper_say(&busy.keeper, &call, 1);
-		/* Time for the keeper to send the request. */
-		usleep(300000);
-		shortage_begin(&shortage);
-		signal_enablers(&busy, SIGKILL);
-		ck_assert(keeper_hear(&busy.keeper, &call, 1));
-		ck_assert_int_lt(call.result, 0);
-		shortage_end(&shortage);
-	}
-	expect_call(&busy.keeper, register_on(1, event), KERNEL_OK);
-	stop_busy(&busy);
 }
 
 /* With other fields it is refused. */

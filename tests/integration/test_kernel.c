@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Kernels with user_events: enablers that die, foreign events, several formats of one name, a full table of events. */
+/* Kernels with user_events: a keeper that dies, foreign events, several formats of one name, a full table of events. */
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "kernel/uapi.h"
@@ -15,75 +14,6 @@
 #include "tests/integration/policy.h"
 
 #define USER_EVENTS_MAX "/proc/sys/kernel/user_events_max"
-
-/* A client that maps its page. */
-struct looker {
-	int socket;
-	int page;
-	const uint8_t *bytes;
-};
-
-static struct looker looker_new(const struct fixture *fixture)
-{
-	struct looker looker;
-
-	looker.socket = raw_hello(fixture->socket, UINT64_MAX, NULL, &looker.page);
-	looker.bytes = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, looker.page, 0);
-	ck_assert_ptr_ne(looker.bytes, MAP_FAILED);
-	return looker;
-}
-
-static void looker_free(struct looker *looker)
-{
-	munmap((void *)(uintptr_t)looker->bytes, WIRE_PAGE_BYTES);
-	close(looker->page);
-	close(looker->socket);
-}
-
-static bool is_on(const struct looker *looker, uint32_t bit)
-{
-	return *(volatile const uint8_t *)&looker->bytes[bit / 8] >> bit % 8 & 1;
-}
-
-/* All of them: one may be idle. */
-static void kill_children(pid_t parent)
-{
-	pid_t children[8];
-	size_t n = children_of(parent, NULL, children, ARRAY_SIZE(children));
-
-	ck_assert(n > 0 && n <= ARRAY_SIZE(children));
-	for (size_t i = 0; i < n; i++) {
-		ck_assert_int_eq(kill(children[i], SIGKILL), 0);
-		ck_assert(eventually(!is_running(children[i])));
-	}
-}
-
-DAEMON_TEST(dead_enabler_is_replaced_and_bits_are_right, .needs_kernel = "an enabler that dies")
-{
-	struct looker looker;
-	uint32_t one, other;
-
-	looker = looker_new(fixture);
-	one = expect_granted(looker.socket, "revived_on u32 a");
-	other = expect_granted(looker.socket, "revived_off u32 a");
-	ck_assert_uint_eq(trace(fixture, "revived_off", true), 1);
-	if (has_enablers(fixture)) {
-		ck_assert_int_eq(kill(fixture->keeper, SIGSTOP), 0);
-		kill_children(fixture->keeper);
-		ck_assert_uint_eq(trace(fixture, "revived_off", false), 1);
-		ck_assert_uint_eq(trace(fixture, "revived_on", true), 1);
-		/* No process has these bits. */
-		ck_assert(is_on(&looker, other) && !is_on(&looker, one));
-		ck_assert_int_eq(kill(fixture->keeper, SIGCONT), 0);
-		ck_assert(eventually(!is_on(&looker, other) && is_on(&looker, one)));
-	}
-	ck_assert_uint_eq(trace(fixture, "revived_on", false), 1);
-	ck_assert(!is_on(&looker, one));
-	one = expect_granted(looker.socket, "revived_more");
-	ck_assert_uint_eq(trace(fixture, "revived_more", true), 1);
-	ck_assert(is_on(&looker, one));
-	looker_free(&looker);
-}
 
 TEST(daemon_whose_keeper_dies_logs_it_and_ends)
 {

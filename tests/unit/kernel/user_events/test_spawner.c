@@ -7,37 +7,23 @@
 #include <dlfcn.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "kernel/user_events/enabler.h"
 #include "protocol/transport.h"
 #include "tests/suite.h"
 
-/* Shared with the spawner. */
-static struct shared {
-	bool dies; /* before it answers */
-	pid_t unanswered;
-} * shared;
+/* Instead of starting an enabler process. */
+static bool spawner_dies;
 
 int clone(int (*run)(void *), void *stack, int flags, void *data, ...)
 {
 	int (*real)(int (*)(void *), void *, int, void *, ...) =
 		(int (*)(int (*)(void *), void *, int, void *, ...))dlsym(RTLD_NEXT, "clone");
-	pid_t pid = real(run, stack, flags, data);
 
-	if (shared->dies) {
-		shared->dies = false;
-		shared->unanswered = pid;
+	if (spawner_dies)
 		_exit(EXIT_FAILURE);
-	}
-	return pid;
-}
-
-static void begin(void)
-{
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ck_assert_ptr_ne(shared, MAP_FAILED);
+	return real(run, stack, flags, data);
 }
 
 /* A request for a page without its file is refused by a process that lives. */
@@ -52,62 +38,47 @@ static void expect_an_enabler(int socket)
 	ck_assert_int_eq(answer.result, -EINVAL);
 }
 
-static void expect_the_end(pid_t pid)
-{
-	pid_t ended = 0;
-
-	for (unsigned tries = 0; ended == 0 && tries < 5000; tries++) {
-		usleep(1000);
-		ended = waitpid(pid, NULL, WNOHANG);
-	}
-	ck_assert_int_eq(ended, pid);
-}
-
-TEST(dead_spawner_is_replaced)
+TEST(spawned_processes_are_enablers)
 {
 	struct spawner spawner = { .fd = -1 };
-	int before = count_open_fds(), one, other;
-	pid_t first, second, dead;
+	int before = count_open_fds(), one, other, status;
+	pid_t first, second;
 
-	begin();
 	ck_assert_int_eq(spawner_spawn(&spawner, 10, &one, &first), 0);
-	dead = spawner.pid;
-	ck_assert_int_eq(kill(dead, SIGKILL), 0);
 	ck_assert_int_eq(spawner_spawn(&spawner, 10, &other, &second), 0);
-	ck_assert_int_ne(spawner.pid, dead);
 	expect_an_enabler(one);
 	expect_an_enabler(other);
 	close(one);
 	close(other);
-	expect_the_end(first);
-	expect_the_end(second);
+	/* They are this process's children, and end with their sockets. */
+	ck_assert_int_eq(waitpid(first, &status, 0), first);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(waitpid(second, &status, 0), second);
+	ck_assert_int_eq(status, 0);
 	spawner_end(&spawner);
 	ck_assert_int_eq(count_open_fds(), before);
 }
 
-/* The enabler would take requests of the enabler that is started instead, if they had one socket. */
-TEST(enabler_of_spawner_that_died_unheard_ends)
+/* Before it is asked, or before it answers. */
+TEST(keeper_ends_if_its_spawner_has_died)
 {
-	struct spawner spawner = { .fd = -1 };
-	int before = count_open_fds(), one, other;
-	pid_t first, second;
+	for (unsigned way = 0; way < 2; way++) {
+		pid_t keeper = fork(), enabler;
+		struct spawner spawner = { .fd = -1 };
+		int status, socket;
 
-	begin();
-	ck_assert_int_eq(spawner_spawn(&spawner, 10, &one, &first), 0);
-	shared->dies = true;
-	ck_assert_int_eq(spawner_spawn(&spawner, 10, &other, &second), 0);
-	ck_assert_int_ne(second, shared->unanswered);
-	expect_the_end(shared->unanswered);
-	expect_an_enabler(other);
-	close(one);
-	close(other);
-	expect_the_end(first);
-	expect_the_end(second);
-	/* A spawner that can start none is not asked for ever. */
-	shared->dies = true;
-	spawner_end(&spawner);
-	ck_assert_int_eq(spawner_spawn(&spawner, 10, &one, &first), -EPIPE);
-	expect_the_end(shared->unanswered);
-	spawner_end(&spawner);
-	ck_assert_int_eq(count_open_fds(), before);
+		if (keeper == 0) {
+			spawner_dies = way == 1;
+			if (way == 0) {
+				spawner_spawn(&spawner, 10, &socket, &enabler);
+				kill(spawner.pid, SIGKILL);
+				waitpid(spawner.pid, NULL, 0);
+			}
+			spawner_spawn(&spawner, 10, &socket, &enabler);
+			_exit(EXIT_SUCCESS);
+		}
+		ck_assert_int_eq(waitpid(keeper, &status, 0), keeper);
+		ck_assert(WIFEXITED(status));
+		ck_assert_int_eq(WEXITSTATUS(status), EXIT_FAILURE);
+	}
 }
