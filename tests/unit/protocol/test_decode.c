@@ -171,104 +171,27 @@ TEST(flipped_bit_is_refused_or_changes_meaning)
 	ck_assert_uint_gt(refused, 500);
 }
 
-/* The body behind a header. */
-#define BODY sizeof(struct wire_header)
-
-static const struct kind *find_kind(uint16_t number)
+/* These would survive a round trip. */
+TEST(error_without_refusal_or_wrong_switch_is_refused)
 {
-	for_each_kind(kind) if (kind->kind == number) return kind;
-	ck_abort_msg("no kind %u", number);
-}
+	static const uint8_t zero[4], unknown[4] = { 200 }, two[4] = { 2 }, large_one[4] = { 0, 0, 0, 1 };
+	struct string_item sentence;
+	struct wire_watch watch;
+	uint32_t refusal;
 
-static bool accepts_with(uint16_t number, size_t at, uint8_t byte)
-{
-	const struct kind *kind = find_kind(number);
-	uint8_t buffer[ROOM];
-	size_t size = encode_into(kind, buffer);
-
-	ck_assert_uint_lt(at, size);
-	buffer[at] = byte;
-	return take(kind, buffer, size);
-}
-
-TEST(reserved_fields_must_be_zero)
-{
-	static const struct {
-		uint16_t kind;
-		size_t at;
-		size_t size;
-	} reserved[] = {
-		{ KIND_HELLO, offsetof(struct wire_header, zero), 4 },
-		{ KIND_QUERY, offsetof(struct wire_header, zero), 4 },
-		{ KIND_WELCOME, BODY + offsetof(struct wire_welcome, zero), 4 },
-		{ KIND_REGISTERED, BODY + STREAMS * sizeof(uint32_t) + offsetof(struct wire_strings, flags), 2 },
-		{ KIND_RELEASE, BODY + offsetof(struct wire_strings, flags), 2 },
-		{ KIND_ACCOUNT, BODY + offsetof(struct wire_account, zero), 4 },
-		{ KIND_CHANGED, BODY + offsetof(struct wire_changed, zero), 2 },
-		{ KIND_ROWS, BODY + offsetof(struct wire_strings, flags), 2 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
-		for (size_t at = reserved[i].at; at < reserved[i].at + reserved[i].size; at++) {
-			ck_assert(accepts_with(reserved[i].kind, at, 0));
-			ck_assert_msg(!accepts_with(reserved[i].kind, at, 1), "%u at %zu", reserved[i].kind, at);
-			ck_assert_msg(!accepts_with(reserved[i].kind, at, 0x80), "%u at %zu", reserved[i].kind, at);
-		}
-}
-
-/* REGISTER's strings here are "", "a", "ab", "abc u8 x" and five bytes: the second has three bytes of padding. */
-TEST(padding_must_be_zero)
-{
-	const size_t second = BODY + sizeof(struct wire_strings) + 2 * sizeof(struct wire_string);
-
-	ck_assert(accepts_with(KIND_REGISTER, second, 'b'));
-	for (size_t at = second + 1; at < second + 4; at++) {
-		ck_assert(accepts_with(KIND_REGISTER, at, 0));
-		ck_assert(!accepts_with(KIND_REGISTER, at, 'x'));
-	}
+	ck_assert_int_eq(decode_error(cursor_make(zero, 4), &refusal, &sentence), REFUSAL_BAD_PACKET);
+	ck_assert_int_eq(decode_error(cursor_make(unknown, 4), &refusal, &sentence), 0);
+	ck_assert_int_eq(decode_fixed(cursor_make(zero, 4), KIND_WATCH, &watch), 0);
+	ck_assert_int_eq(decode_fixed(cursor_make(two, 4), KIND_WATCH, &watch), REFUSAL_BAD_PACKET);
+	ck_assert_int_eq(decode_fixed(cursor_make(large_one, 4), KIND_WATCH, &watch), REFUSAL_BAD_PACKET);
 }
 
 TEST(text_has_no_nul_inside)
 {
-	const size_t first_string = BODY + sizeof(struct wire_strings) + 2 * sizeof(struct wire_string);
-	const size_t sentence =
-		BODY + STREAMS * sizeof(uint32_t) + sizeof(struct wire_strings) + 2 * sizeof(struct wire_answer) + 5;
+	static const uint8_t one_string[] = { 1, 0, 0, 0, 0, 0, 3, 0, 'a', '\0', 'b', 0 };
+	struct strings strings;
 
-	ck_assert(!accepts_with(KIND_REGISTER, first_string, '\0'));
-	ck_assert(!accepts_with(KIND_WELCOME, BODY + sizeof(struct wire_welcome), '\0'));
-	ck_assert(!accepts_with(KIND_ERROR, BODY + sizeof(struct wire_error) + 3, '\0'));
-	ck_assert(accepts_with(KIND_REGISTERED, sentence, 'x'));
-	ck_assert(!accepts_with(KIND_REGISTERED, sentence, '\0'));
-}
-
-TEST(wrong_count_is_refused)
-{
-	static const struct {
-		size_t at;
-		uint16_t kind;
-		uint8_t truth;
-	} counts[] = {
-		{ BODY, KIND_REGISTER, 5 }, { BODY + STREAMS * sizeof(uint32_t), KIND_REGISTERED, 3 },
-		{ BODY, KIND_RELEASE, 3 },  { BODY + offsetof(struct wire_changed, count), KIND_CHANGED, 3 },
-		{ BODY, KIND_ROWS, 3 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
-		for (unsigned count = 0; count <= UINT8_MAX; count++)
-			ck_assert_msg(accepts_with(counts[i].kind, counts[i].at, (uint8_t)count) ==
-					      (count == counts[i].truth),
-				      "%u with a count of %u", counts[i].kind, count);
-		ck_assert(!accepts_with(counts[i].kind, counts[i].at + 1, 0xff));
-	}
-}
-
-TEST(error_without_refusal_or_wrong_switch_is_refused)
-{
-	ck_assert(!accepts_with(KIND_ERROR, BODY, REFUSAL_NONE));
-	ck_assert(accepts_with(KIND_ERROR, BODY, 200));
-	ck_assert(accepts_with(KIND_WATCH, BODY, 0));
-	ck_assert(!accepts_with(KIND_WATCH, BODY, 2));
-	ck_assert(!accepts_with(KIND_WATCH, BODY + 3, 1));
+	ck_assert_int_eq(decode_strings(cursor_make(one_string, sizeof(one_string)), &strings), REFUSAL_BAD_PACKET);
 }
 
 static uint8_t large[WIRE_PACKET_MAX];
@@ -385,22 +308,6 @@ TEST(failed_packet_can_begin_again)
 	encode_end(&packet);
 	ck_assert(!packet.failed);
 	ck_assert_uint_eq(packet.size, sizeof(struct wire_header));
-}
-
-TEST(empty_list_has_no_items)
-{
-	struct string_item item;
-	struct answer answer;
-	struct strings strings = { 0 };
-	struct answers answers = { 0 };
-	struct cursor rows = { 0 }, bits = { 0 }, row;
-
-	ck_assert(!strings_next(&strings, &item));
-	ck_assert(!answers_next(&answers, &answer));
-	ck_assert(!rows_next(&rows, &row));
-	ck_assert_uint_eq(release_next(&bits), 0);
-	ck_assert(bits.failed);
-	ck_assert_uint_eq(release_next(&bits), 0);
 }
 
 TEST(layouts_have_the_sizes_of_their_structs)

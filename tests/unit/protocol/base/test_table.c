@@ -61,23 +61,6 @@ TEST(added_entry_is_found_until_deleted)
 	ck_assert_ptr_null(table);
 }
 
-TEST(deleting_some_keeps_the_others)
-{
-	_cleanup_(freep) struct thing *things = calloc(MANY, sizeof(*things));
-	struct thing *table = NULL;
-
-	for (uint32_t i = 0; i < MANY; i++)
-		if (!add(&table, &things[i], i))
-			ck_abort();
-	for (uint32_t i = 0; i < MANY; i += 2)
-		HASH_DELETE(by_number, table, &things[i]);
-	ck_assert_uint_eq(HASH_CNT(by_number, table), MANY / 2);
-	for (uint32_t i = 0; i < MANY; i++)
-		if (find(table, i) != (i % 2 ? &things[i] : NULL))
-			ck_abort_msg("%u", i);
-	HASH_CLEAR(by_number, table);
-}
-
 static size_t longest_chain(const struct thing *table)
 {
 	const UT_hash_table *buckets = table->by_name.tbl;
