@@ -49,24 +49,6 @@ TEST(every_bit_except_first_is_allocated_once)
 	}
 }
 
-/* A client's test of an event compares a byte first: the fewer events share one, the better. */
-TEST(bits_are_spread_over_all_bytes)
-{
-	static struct bits bits;
-	static uint8_t events[WIRE_PAGE_BYTES];
-
-	memset(events, 0, sizeof(events));
-	bits_init(&bits, WIRE_PAGE_BITS);
-	events[0] = 1; /* bit 0, which is never given */
-	for (uint32_t n = 1; n < WIRE_PAGE_BITS; n++) {
-		uint32_t bit = take(&bits);
-
-		events[bit / 8]++;
-		expect(events[bit / 8] <= n / WIRE_PAGE_BYTES + 1, "event %u is the %uth of byte %u", n,
-		       events[bit / 8], bit / 8);
-	}
-}
-
 TEST(bits_come_in_the_order_of_bytes)
 {
 	static const uint32_t expected[] = { 8, 16, 1, 9, 17, 2, 10, 18, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15 };

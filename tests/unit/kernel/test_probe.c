@@ -237,14 +237,6 @@ TEST(missing_mountinfo_means_no_tracefs)
 	expect_sentence(&probe, "not mounted");
 }
 
-TEST(this_machine_can_be_probed)
-{
-	struct probe probe;
-
-	probe_machine(NULL, &probe);
-	ck_assert_str_ne(probe.sentence, "");
-}
-
 TEST(backend_is_chosen_by_name_root_and_probe)
 {
 	static const struct {

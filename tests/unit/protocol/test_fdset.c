@@ -18,6 +18,20 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
+TEST(fdset_takes_eight_fds)
+{
+	struct fdset set = { 0 };
+	int ninth = new_fd();
+
+	for (size_t i = 0; i < WIRE_FDS_MAX; i++)
+		ck_assert_int_eq(fdset_take(&set, new_fd()), 0);
+	ck_assert_int_eq(fdset_take(&set, ninth), -ENOSPC);
+	ck_assert_uint_eq(set.count, WIRE_FDS_MAX);
+	fdset_deinit(&set);
+	ck_assert(is_open(ninth));
+	close(ninth);
+}
+
 TEST(stolen_fd_is_not_closed)
 {
 	struct fdset set = { 0 };

@@ -301,22 +301,6 @@ TEST(each_packet_has_its_sender)
 	ck_assert(!from.known);
 }
 
-TEST(full_queue_is_eagain)
-{
-	unsigned sent = 0;
-	int r;
-	PAIR(pair);
-
-	while ((r = transport_send(pair.ours, buffer, sizeof(buffer), NULL, 0, MSG_DONTWAIT)) == 0)
-		ck_assert_uint_lt(sent++, 10000);
-	ck_assert_int_eq(r, -EAGAIN);
-	ck_assert_uint_gt(sent, 0);
-	while (sent-- > 0)
-		ck_assert_int_eq(receive(pair.theirs), sizeof(buffer));
-	ck_assert_int_eq(receive(pair.theirs), -EAGAIN);
-	ck_assert_int_eq(transport_send(pair.ours, buffer, sizeof(buffer), NULL, 0, MSG_DONTWAIT), 0);
-}
-
 /* SIGPIPE would end this test. */
 TEST(gone_peer_is_epipe_without_signal)
 {

@@ -262,16 +262,3 @@ TEST(call_without_fds_leaves_nothing)
 	close(page.fd);
 	close(stream.fd);
 }
-
-TEST(kernel_is_freed_with_open_streams)
-{
-	BENCH(bench);
-
-	do_register(bench.kernel, 1, TEXT);
-	ck_assert_int_eq(stream_free(bench.kernel, 1), 0);
-	close(bench.stream);
-	bench.stream = stream_new(bench.kernel, 2, 1);
-	do_register(bench.kernel, 2, TEXT);
-	write_hello(bench.stream, 0, 1);
-	/* bench_free() and the sanitizers do the rest. */
-}

@@ -132,30 +132,6 @@ TEST(bad_records_are_refused_and_counted)
 	ck_assert_int_eq(still_open(bench.kernel, 1), 0);
 }
 
-TEST(dynamic_field_outside_its_record_is_bad)
-{
-	BENCH(bench);
-	uint32_t index = do_register(bench.kernel, 1, TEXT).index;
-	struct {
-		uint32_t index;
-		uint32_t words;
-		char text[4];
-	} record = { index, 4 << 16, "abc" };
-
-	tracer_switch(bench.kernel->tracer, "text", true);
-	ck_assert_int_eq(write(bench.stream, &record, sizeof(record)), sizeof(record));
-	kernel_dispatch(bench.kernel);
-	ck_assert_uint_eq(stats_of(bench.kernel, 1).records, 1);
-	record.words = 5 << 16;
-	ck_assert_int_eq(write(bench.stream, &record, sizeof(record)), sizeof(record));
-	record.words = 3 << 16; /* without its NUL */
-	ck_assert_int_eq(write(bench.stream, &record, sizeof(record)), sizeof(record));
-	kernel_dispatch(bench.kernel);
-	ck_assert_uint_eq(stats_of(bench.kernel, 1).records, 1);
-	ck_assert_uint_eq(stats_of(bench.kernel, 1).bad, 2);
-	ck_assert_uint_eq(find_event(bench.kernel, "text")->bad, 2);
-}
-
 TEST(records_of_disabled_events_are_dropped)
 {
 	BENCH(bench);
@@ -217,21 +193,6 @@ TEST(last_close_comes_after_records)
 	ck_assert_int_eq(stream_free(bench.kernel, 1), 0);
 }
 
-TEST(records_before_release_are_kept)
-{
-	BENCH(bench);
-
-	write_hello(bench.stream, bench.index, 1);
-	ck_assert_int_eq(release(bench.kernel, 1, bench.index), 0);
-	ck_assert_uint_eq(kept(bench.kernel), 1);
-
-	bench.index = do_register(bench.kernel, 1, HELLO).index;
-	write_hello(bench.stream, bench.index, 2);
-	ck_assert_int_eq(stream_free(bench.kernel, 1), 0);
-	ck_assert_uint_eq(kept(bench.kernel), 2);
-	ck_assert_int_eq(write(bench.stream, "1234", 4), -1);
-}
-
 TEST(records_before_switching_off_are_kept)
 {
 	BENCH(bench);
@@ -271,20 +232,6 @@ static size_t fill(int fd, uint32_t index)
 	return n;
 }
 
-TEST(full_queue_does_not_block_writer)
-{
-	BENCH(bench);
-	size_t n;
-
-	ck_assert_int_ne(fcntl(bench.stream, F_GETFL) & O_NONBLOCK, 0);
-	ck_assert_int_ne(fcntl(bench.stream, F_GETFD) & FD_CLOEXEC, 0);
-	n = fill(bench.stream, bench.index);
-	ck_assert_uint_gt(n, 100);
-	tracer_drain(bench.kernel->tracer);
-	ck_assert_uint_eq(kept(bench.kernel), n);
-	write_hello(bench.stream, bench.index, 1);
-}
-
 TEST(dispatch_is_bounded_and_fair)
 {
 	BENCH(bench);
@@ -312,29 +259,6 @@ TEST(dispatch_is_bounded_and_fair)
 			}
 	}
 	ck_assert(found);
-}
-
-TEST(drain_reads_all_streams)
-{
-	KERNEL(kernel);
-	OWNED_FD page = page_new(kernel, 1, "/a");
-	int stream[150];
-
-	for (uint32_t i = 0; i < ARRAY_SIZE(stream); i++) {
-		stream[i] = stream_new(kernel, i, 1);
-		do_register(kernel, i, HELLO);
-	}
-	tracer_switch(kernel->tracer, "hello", true);
-	for (uint32_t i = 0; i < ARRAY_SIZE(stream); i++)
-		for (uint32_t n = 0; n < 30; n++)
-			write_hello(stream[i], 0, n);
-	tracer_drain(kernel->tracer);
-	ck_assert_uint_eq(kept(kernel), 30 * ARRAY_SIZE(stream));
-	ck_assert(!is_readable(kernel->fd));
-	for (uint32_t i = 0; i < ARRAY_SIZE(stream); i++)
-		close(stream[i]);
-	tracer_drain(kernel->tracer);
-	ck_assert(!is_readable(kernel->fd));
 }
 
 TEST(fast_writer_does_not_block_drain)

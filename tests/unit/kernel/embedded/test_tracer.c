@@ -124,26 +124,6 @@ TEST(session_without_memory_fails)
 	tracer_session_free(session);
 }
 
-TEST(thirty_thousand_events_are_listed)
-{
-	EMPTY_BENCH(bench);
-	char description[64];
-
-	for (uint32_t i = 0; i < 30000; i++) {
-		snprintf(description, sizeof(description), "event_number_%u u32 count", i);
-		ck_assert_uint_eq(do_register(bench.kernel, 1, description).index, i);
-	}
-	ck_assert_uint_eq(count_events(bench.kernel), 30000);
-	ck_assert_uint_eq(tracer_switch(bench.kernel->tracer, "event_number_1*", true), 11111);
-	for (uint32_t i = 0; i < 30000; i += 2)
-		ck_assert_int_eq(release(bench.kernel, 1, i), 0);
-	ck_assert_uint_eq(count_events(bench.kernel), 15000 + 11111 / 2);
-	tracer_switch(bench.kernel->tracer, "*", false);
-	ck_assert_uint_eq(count_events(bench.kernel), 15000);
-	ck_assert_int_eq(stream_free(bench.kernel, 1), 0);
-	ck_assert_uint_eq(count_events(bench.kernel), 0);
-}
-
 /* Random histories, compared with a model that has only the registrations of each stream. */
 enum { PAGES = 3, STREAMS = 9, NAMES = 12, STEPS = 6000 };
 

@@ -265,25 +265,6 @@ void close_fds(struct kernel_call *calls, size_t n)
 		calls[i].fd = fd_close(calls[i].fd);
 }
 
-void send_numbered(const struct scene *scene, uint32_t number)
-{
-	struct kernel_call calls[NUMBERED_MAX] = { 0 };
-
-	for (uint32_t i = 0; i < number; i++)
-		calls[i] = (struct kernel_call){ .op = KERNEL_CLEAN, .index = number };
-	send_calls(scene, calls, number);
-}
-
-void expect_numbered(const struct scene *scene, uint32_t number)
-{
-	struct kernel_call calls[NUMBERED_MAX] = { 0 };
-
-	for (uint32_t i = 0; i < number; i++)
-		calls[i] = (struct kernel_call){ .op = KERNEL_CLEAN };
-	expect_answered(scene, calls, number, 0);
-	ck_assert_uint_eq(calls[0].bit, number + 1);
-}
-
 void dispatch_kernel(struct scene *scene)
 {
 	unsigned before = scene->fake.dispatches;

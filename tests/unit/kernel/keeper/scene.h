@@ -10,7 +10,7 @@
 #include "kernel/rpc/message.h"
 #include "tests/suite.h"
 
-enum { NOTED_MAX = 400, GIVEN_MAX = 32, NUMBERED_MAX = 3 };
+enum { NOTED_MAX = 400, GIVEN_MAX = 32 };
 
 struct note {
 	struct kernel_call call;
@@ -77,9 +77,6 @@ void send_calls(const struct scene *, const struct kernel_call *calls, size_t n)
 /* `fds`: with so many fds, which have gone to the calls. */
 void expect_answered(const struct scene *, struct kernel_call *calls, size_t n, size_t fds);
 void close_fds(struct kernel_call *calls, size_t n);
-/* A packet of as many calls as its number, and its answer. */
-void send_numbered(const struct scene *, uint32_t number);
-void expect_numbered(const struct scene *, uint32_t number);
 /* One dispatch of the kernel. */
 void dispatch_kernel(struct scene *);
 

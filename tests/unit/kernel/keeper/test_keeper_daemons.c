@@ -80,30 +80,6 @@ TEST(deposits_are_answered_in_order)
 	close(fd);
 }
 
-TEST(fds_of_calls_reach_the_kernel)
-{
-	READY_SCENE(scene);
-	int fd = some_fd(), fds = count_open_fds();
-	struct kernel_call calls[] = {
-		{ .op = KERNEL_PAGE_ADOPT, .page = 3, .index = 1, .fd = fd },
-		{ .op = KERNEL_STREAM_ADOPT, .stream = 4, .number = INT64_MAX, .fd = -1 },
-		{ .op = KERNEL_ADOPT, .stream = 4, .bit = 5, .index = 6, .fd = -1 },
-		{ .op = KERNEL_STREAM_ADOPT, .stream = 5, .fd = fd },
-	};
-	const struct note *note = scene->fake.note;
-
-	send_calls(scene, calls, ARRAY_SIZE(calls));
-	expect_answered(scene, calls, ARRAY_SIZE(calls), 0);
-	ck_assert_int_ge(note[0].call.fd, 0);
-	ck_assert_int_eq(note[1].call.fd, -1);
-	ck_assert_uint_eq(note[1].call.number, INT64_MAX);
-	ck_assert_uint_eq(note[2].call.bit, 5);
-	ck_assert_int_ge(note[3].call.fd, 0);
-	ck_assert_int_eq(count_open_fds(), fds);
-	ck_assert_int_eq(hang_up(scene), 0);
-	close(fd);
-}
-
 TEST(keeper_of_one_daemon_takes_no_deposits)
 {
 	READY_SCENE(scene);
@@ -117,37 +93,6 @@ TEST(keeper_of_one_daemon_takes_no_deposits)
 	ck_assert_int_eq(call.result, KERNEL_E_UNSUPPORTED);
 	ck_assert_int_eq(hang_up(scene), 0);
 	close(fd);
-}
-
-TEST(ten_thousand_deposits_are_kept)
-{
-	enum { ALL = 10000 };
-	struct deposit_box box = { 0 };
-	const struct rlimit many = { ALL + 1000, ALL + 1000 };
-	_cleanup_(scene_free) struct scene *scene = NULL;
-	int fds = count_open_fds(), fd = some_fd();
-
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &many), 0);
-	scene = scene_ready(&box);
-	for (uint64_t i = 0; i < ALL; i += MESSAGE_FDS_MAX) {
-		struct kernel_call calls[MESSAGE_FDS_MAX];
-
-		for (uint64_t j = 0; j < MESSAGE_FDS_MAX; j++)
-			calls[j] = deposit(i + j, fd);
-		send_calls(scene, calls, MESSAGE_FDS_MAX);
-		expect_answered(scene, calls, MESSAGE_FDS_MAX, 0);
-		for (size_t j = 0; j < MESSAGE_FDS_MAX; j++)
-			if (calls[j].result != KERNEL_OK)
-				ck_abort_msg("%zu: %d", (size_t)i + j, calls[j].result);
-	}
-	expect_deposited(scene, 0, fd);
-	expect_deposited(scene, ALL - 1, fd);
-	ck_assert_int_eq(ask_for(scene, KERNEL_DEPOSITED, ALL), KERNEL_E_NO_SUCH);
-	ck_assert_int_eq(hang_up(scene), 0);
-	ck_assert_uint_eq(deposit_clear(&box), ALL);
-	scene->keeper = fd_close(scene->keeper);
-	close(fd);
-	wait_until(count_open_fds() == fds + 1); /* the kernel's */
 }
 
 /* There is room for one fd; the calls behind it are carried out, or fail. */
@@ -198,22 +143,6 @@ TEST(deposits_outlive_the_daemon)
 	close(fd);
 }
 
-TEST(one_daemon_is_served_at_a_time)
-{
-	SCENE_OF_MANY(scene, 1);
-	struct pollfd second = { .events = POLLIN };
-
-	next_daemon(scene);
-	second.fd = connect_daemon();
-	disown(scene);
-	ck_assert_int_eq(poll(&second, 1, 200), 0);
-	fd_close(scene->daemon);
-	scene->daemon = second.fd;
-	receive(scene, MESSAGE_READY);
-	disown(scene);
-	ck_assert_int_eq(hang_up(scene), 0);
-}
-
 TEST(other_user_is_refused)
 {
 	SCENE_OF_MANY(scene, 1);
@@ -245,7 +174,7 @@ TEST(gone_daemons_pages_and_streams_stay)
 	next_daemon(scene);
 	fds = count_open_fds();
 	send_calls(scene, examples, 2);
-	send_numbered(scene, 3);
+	send_calls(scene, examples + 4, 3);
 	next_daemon(scene);
 	ck_assert_uint_eq(scene->fake.noted, 5);
 	ck_assert(nothing_is_received(scene));

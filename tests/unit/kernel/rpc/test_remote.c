@@ -127,23 +127,6 @@ TEST(batch_is_sent_as_it_is_and_answered)
 	ck_assert_str_eq(batch->calls[1].text, "another u64 y");
 }
 
-TEST(each_call_gets_its_own_result)
-{
-	static const int results[] = { KERNEL_E_NAME_TAKEN, KERNEL_OK, -EIO, KERNEL_E_PAGE_FULL, 4711 };
-	LINE(line);
-	BATCH(batch, line, KERNEL_REGISTER, ARRAY_SIZE(results));
-
-	submit(&line, batch);
-	expect_received(&line, ARRAY_SIZE(results));
-	for (size_t i = 0; i < ARRAY_SIZE(results); i++)
-		received.calls[i].result = results[i];
-	send_answers(&line, received.calls, received.n);
-	expect_dispatched(&line);
-	ck_assert_uint_eq(batch->done, 1);
-	for (size_t i = 0; i < ARRAY_SIZE(results); i++)
-		ck_assert_int_eq(batch->calls[i].result, results[i]);
-}
-
 TEST(batches_are_under_way_together_and_done_in_order)
 {
 	LINE(line);
@@ -206,18 +189,6 @@ TEST(window_limits_packets_under_way)
 	}
 }
 
-TEST(batch_of_many_packets_is_done_once)
-{
-	LINE(line);
-	BATCH(batch, line, KERNEL_REGISTER, 250);
-
-	submit(&line, batch);
-	EXCHANGE(&line, 100, 100);
-	ck_assert_uint_eq(batch->done, 0);
-	EXCHANGE(&line, 50);
-	expect_all_ok(batch);
-}
-
 TEST(empty_batch_is_done_at_once)
 {
 	LINE(line);
@@ -255,24 +226,6 @@ TEST(call_without_done_is_copied_and_sent_in_order)
 	received.calls[0].result = -EBUSY;
 	send_answers(&line, received.calls, 1);
 	expect_dispatched(&line);
-}
-
-TEST(done_may_submit_more)
-{
-	LINE(line);
-	BATCH(first, line, KERNEL_REGISTER, 1);
-	BATCH(second, line, KERNEL_REGISTER, 120);
-	BATCH(third, line, KERNEL_RELEASE, 1);
-
-	first->next = second;
-	second->next = third;
-	submit(&line, first);
-	EXCHANGE(&line, 1);
-	expect_all_ok(first);
-	EXCHANGE(&line, 100, 20);
-	expect_all_ok(second);
-	EXCHANGE(&line, 1);
-	expect_all_ok(third);
 }
 
 TEST(batch_without_memory_is_not_sent)
@@ -421,17 +374,4 @@ TEST(end_of_keeper_is_noticed)
 		expect_results(before, 0, 1, way == 2 ? KERNEL_OK : -ECANCELED);
 		expect_cancelled(after);
 	}
-}
-
-TEST(keeper_that_gives_up_gives_reason)
-{
-	LINE(line);
-	BATCH(batch, line, KERNEL_REGISTER, 1);
-
-	submit(&line, batch);
-	keeper_fails(&line, "that makes no sense");
-	expect_failure(&line, -ECONNREFUSED);
-	ck_assert_str_eq(line.kernel->facts.note, "that makes no sense");
-	kernel_cancel(line.kernel);
-	expect_cancelled(batch);
 }

@@ -168,27 +168,6 @@ TEST(lost_fd_is_undone_before_done)
 	expect_all_ok(second);
 }
 
-TEST(fd_too_many_is_no_lack_of_fds)
-{
-	for (size_t room = 1; room < 3; room++) {
-		LINE(line);
-		BATCH(batch, line, KERNEL_STREAM_NEW, 1);
-		const struct kernel_call answer = { .result = KERNEL_OK, .fd = 0 };
-		uint8_t buffer[128];
-		struct packet packet = packet_make(buffer, sizeof(buffer));
-		int before = count_open_fds();
-
-		submit(&line, batch);
-		message_put(&packet, MESSAGE_ANSWERS, &answer, 1);
-		keeper_sends(&line, packet.data, packet.size, 3);
-		ck_assert_int_eq(dispatch_with_fds(&line, room), -EPROTO);
-		expect_failure(&line, -EPROTO);
-		kernel_cancel(line.kernel);
-		batch->calls[0].fd = fd_close(batch->calls[0].fd);
-		ck_assert_int_eq(count_open_fds(), before);
-	}
-}
-
 TEST(lost_copy_of_an_fd_needs_no_undoing)
 {
 	LINE(line);
@@ -207,35 +186,6 @@ TEST(lost_copy_of_an_fd_needs_no_undoing)
 }
 
 /* --- fds of calls --- */
-
-TEST(fds_of_calls_arrive_and_are_closed)
-{
-	LINE(line);
-	int fds = count_open_fds();
-	ino_t inodes[20];
-	DEPOSITS(batch, line, 20, inodes);
-
-	submit(&line, batch);
-	for (size_t done = 0; done < 20; done += received.n) {
-		EXCHANGE(&line, MIN(20 - done, (size_t)MESSAGE_FDS_MAX));
-		expect_deposits_received(inodes + done, received.n);
-	}
-	expect_all_ok(batch);
-	ck_assert_int_eq(count_open_fds(), fds);
-}
-
-TEST(optional_fd_may_be_missing)
-{
-	LINE(line);
-	BATCH(batch, line, KERNEL_STREAM_ADOPT, 2);
-
-	batch->calls[0].fd = -1;
-	batch->calls[1].fd = new_fd();
-	submit(&line, batch);
-	EXCHANGE(&line, 2);
-	ck_assert_uint_eq(received.n_fds, 1);
-	expect_all_ok(batch);
-}
 
 TEST(fds_of_failed_calls_are_closed)
 {

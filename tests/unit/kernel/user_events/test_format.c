@@ -8,8 +8,6 @@
 #include "protocol/protocol.h"
 #include "tests/suite.h"
 
-enum { FILE_MAX = 65536 };
-
 /* The fields of all events. */
 #define COMMON                                                                                                         \
 	"name: event\nID: 1714\nformat:\n"                                                                             \
@@ -113,38 +111,23 @@ static const struct {
 	int result;
 } rows[] = {
 	{ OF_ALL_KINDS, ALL_KINDS, FORMAT_SAME },
-	{ FIELD("char name[]", 8, 8, 1), "event char[8] name", FORMAT_SAME },
 	{ FIELD("char name[11]", 8, 8, 1), "event char[8] name", FORMAT_SAME },
-	{ FIELD("char name[-2147483648]", 8, 8, 1), "event char[8] name", FORMAT_SAME },
 	{ FIELD("char name[9]", 8, 8, 1), "event char[9] name", FORMAT_OTHER },
 	{ FIELD("__rel_loc char t[0]", 8, 4, 1), "event __rel_loc char[] t", FORMAT_SAME },
-	{ FIELD("__rel_loc char t[3249696]", 8, 4, 1), "event __rel_loc char[] t", FORMAT_SAME },
 	{ FIELD("__rel_loc char t[]", 8, 4, 1), "event __rel_loc u8[] t", FORMAT_OTHER },
-	{ FIELD("__rel_loc char t[]", 8, 4, 1), "event __data_loc char[] t", FORMAT_OTHER },
 	{ FIELD("__data_loc char[] t", 8, 4, 1), "event __data_loc char[] t", FORMAT_SAME },
 	{ FIELD("__data_loc char[] t", 8, 4, 1), "event __rel_loc char[] t", FORMAT_OTHER },
-	{ FIELD("char c", 8, 1, 1), "event char c", FORMAT_SAME },
 	{ FIELD("char c", 8, 1, 1), "event char[1] c", FORMAT_OTHER },
-	{ FIELD("char c[1]", 8, 1, 1), "event char[1] c", FORMAT_SAME },
 	{ FIELD("char c[1]", 8, 1, 1), "event char c", FORMAT_OTHER },
 	{ FIELD("u32 xy", 8, 4, 0), "event u32 x", FORMAT_OTHER },
-	{ FIELD("u32 xy", 8, 4, 0), "event u32 xyz", FORMAT_OTHER },
-	{ FIELD("char xy[]", 8, 4, 1), "event char[4] x", FORMAT_OTHER },
 	{ X Y, "event u32 x; u64 y", FORMAT_SAME },
 	{ X Y, "event u32 x", FORMAT_OTHER },
 	{ X Y, "event u32 x; u64 y; u8 z", FORMAT_OTHER },
 	{ X Y, "event u64 y; u32 x", FORMAT_OTHER },
 	{ X Y, "event u32 x; u64 z", FORMAT_OTHER },
 	{ X Y, "event u32 x; s64 y", FORMAT_OTHER },
-	{ X Y, "event s32 x; u64 y", FORMAT_OTHER },
-	{ X Y, "event unsigned int x; u64 y", FORMAT_OTHER },
 	{ X Y, "event u32 x; u32 y", FORMAT_OTHER },
-	{ X Y, "event u32 x; u8 gap; u64 y", FORMAT_OTHER },
-	{ X Y, "event u32 x; char[8] y", FORMAT_OTHER },
-	{ X Y, "event u32 x; struct u64 y 8", FORMAT_OTHER },
-	{ X Y, "event", FORMAT_OTHER },
 	{ X, "event u32 x; u64 y", FORMAT_OTHER },
-	{ Y X, "event u32 x; u64 y", FORMAT_OTHER },
 	{ X FIELD("u64 y", 16, 8, 0), "event u32 x; u64 y", FORMAT_OTHER },
 	{ X FIELD("u64 y", 12, 4, 0), "event u32 x; u64 y", FORMAT_OTHER },
 	{ X FIELD("u64 y[]", 12, 8, 0), "event u32 x; u64 y", FORMAT_OTHER },
@@ -152,16 +135,12 @@ static const struct {
 	{ "", "event u32 x", FORMAT_OTHER },
 	/* tracefs may be a file system of another kind. */
 	{ "\tfield:u32 x;", "event u32 x", FORMAT_OTHER },
-	{ "\tfield:u32 x;\toffset:8;\tsize:4", "event u32 x", FORMAT_OTHER },
-	{ "\tfield:u32 x[\n", "event u32 x", FORMAT_OTHER },
 	{ "field:u32 x;\toffset:8;\tsize:4;\tsigned:0;\n", "event u32 x", FORMAT_OTHER },
 	{ FIELD("%s%n%s", 8, 4, 0), "event u32 x", FORMAT_OTHER },
 	{ FIELD("u32 x", 08, 4, 0), "event u32 x", FORMAT_OTHER },
 	{ FIELD("u32 x", 8, 44, 0), "event u32 x", FORMAT_OTHER },
 	{ FIELD("u32 x", 18, 4, 0), "event u32 x", FORMAT_OTHER },
-	{ FIELD("u32 x", 4294967304, 4, 0), "event u32 x", FORMAT_OTHER },
 	{ X X, "event u32 x", FORMAT_OTHER },
-	{ "\n" X, "event u32 x", FORMAT_OTHER },
 	{ " \n" X, "event u32 x", FORMAT_OTHER },
 };
 
@@ -185,6 +164,8 @@ TEST(file_without_common_fields_is_another_event)
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		ck_assert_msg(compare(&place, texts[i], "event u32 x") == FORMAT_OTHER, "%zu", i);
+	/* Truncated, it must not be taken for an event without fields. */
+	ck_assert_int_eq(compare(&place, "name: event\nID: 1714\n", "event"), FORMAT_OTHER);
 }
 
 TEST(missing_event_is_none)
@@ -240,59 +221,13 @@ TEST(invalid_description_is_an_error)
 		ck_assert_int_eq(format_compare(place.fd, bad[i]), -EINVAL);
 }
 
-TEST(long_lines_are_read_to_their_end)
+/* Its rest looks like a field. */
+TEST(long_line_is_read_to_its_end)
 {
 	PLACE(place);
-	char *text = malloc(FILE_MAX);
-	size_t length;
+	char text[4096] = COMMON;
 
-	for (size_t long_line = 2040; long_line < 2056; long_line++) {
-		length = (size_t)snprintf(text, FILE_MAX, "%s\tfield:u32 ", COMMON);
-		memset(text + length, 'x', long_line);
-		snprintf(text + length + long_line, FILE_MAX - length - long_line, "%s",
-			 ";\toffset:8;\tsize:4;\tsigned:0;\n" PRINT);
-		ck_assert_int_eq(compare(&place, text, "event u32 x"), FORMAT_OTHER);
-	}
-	/* The rest of a long line is no line. */
-	length = (size_t)snprintf(text, FILE_MAX, "%s", COMMON);
-	memset(text + length, 'x', 2047);
-	snprintf(text + length + 2047, FILE_MAX - length - 2047, "%s", X PRINT);
+	memset(text + strlen(COMMON), 'x', 2047);
+	strcat(text, X PRINT);
 	ck_assert_int_eq(compare(&place, text, "event u32 x"), FORMAT_OTHER);
-	free(text);
-}
-
-/* It would be taken for an event without fields. */
-TEST(truncated_format_is_another_event)
-{
-	PLACE(place);
-	char text[sizeof(COMMON)];
-
-	for (size_t length = 0; length < sizeof(COMMON) - 1; length++) {
-		string_copy(text, length + 1, COMMON);
-		ck_assert_int_eq(compare(&place, text, "event"), FORMAT_OTHER);
-	}
-	ck_assert_int_eq(compare(&place, COMMON, "event"), FORMAT_SAME);
-}
-
-TEST(each_of_many_fields_is_compared)
-{
-	enum { FIELDS = 72 };
-	PLACE(place);
-	char *text = malloc(FILE_MAX), description[512] = "event";
-
-	for (int wrong = -1; wrong < FIELDS; wrong++) {
-		size_t at = (size_t)snprintf(text, FILE_MAX, "%s", COMMON), to = strlen("event");
-
-		for (int i = 0; i < FIELDS; i++) {
-			at += (size_t)snprintf(text + at, FILE_MAX - at,
-					       "\tfield:u8 %c%c;\toffset:%d;\tsize:%d;\tsigned:0;\n", 'a' + i / 26,
-					       'a' + i % 26, 8 + i, i == wrong ? 2 : 1);
-			to += (size_t)snprintf(description + to, sizeof(description) - to, "%s u8 %c%c", i ? ";" : "",
-					       'a' + i / 26, 'a' + i % 26);
-		}
-		ck_assert_uint_lt(to, sizeof(description));
-		snprintf(text + at, FILE_MAX - at, "%s", PRINT);
-		ck_assert_int_eq(compare(&place, text, description), wrong < 0 ? FORMAT_SAME : FORMAT_OTHER);
-	}
-	free(text);
 }

@@ -127,30 +127,20 @@ TEST(text_is_escaped_for_its_reader)
 		{ text_safe, S("\xc2\x9b!2J"), "\\xc2\\x9b!2J" }, /* U+009B is ESC [ in one */
 		{ text_safe, S("\xc2\xa0"), "\xc2\xa0" },
 		{ text_safe, S("\xe2\x80\xae"), "\\xe2\\x80\\xae" }, /* right-to-left override */
-		{ text_safe, S("\xe2\x81\xa6"), "\\xe2\\x81\\xa6" }, /* isolate */
 		{ text_safe, S("\xe2\x80\xa8"), "\\xe2\\x80\\xa8" }, /* line separator */
 		{ text_safe, S("\xe2\x80\xaf"), "\xe2\x80\xaf" },
-		{ text_safe, S("web\xe2\x80\x8b"), "web\\xe2\\x80\\x8b" },
 		{ text_safe, "\xe2\x82\xac", 2, "\\xe2\\x82" }, /* is not read beyond the length */
 		/* Invalid UTF-8 is shown as bytes. */
 		{ text_safe, S("\x80"), "\\x80" },
-		{ text_safe, S("\xbf"), "\\xbf" },
-		{ text_safe, S("\xc0\xaf"), "\\xc0\\xaf" },		      /* overlong '/' */
 		{ text_safe, S("\xc1\xbf"), "\\xc1\\xbf" },		      /* overlong DEL */
-		{ text_safe, S("\xe0\x80\xaf"), "\\xe0\\x80\\xaf" },	      /* overlong '/' */
 		{ text_safe, S("\xe0\x9f\xbf"), "\\xe0\\x9f\\xbf" },	      /* overlong U+07FF */
-		{ text_safe, S("\xf0\x80\x80\xaf"), "\\xf0\\x80\\x80\\xaf" }, /* overlong '/' */
 		{ text_safe, S("\xf0\x8f\xbf\xbf"), "\\xf0\\x8f\\xbf\\xbf" }, /* overlong U+FFFF */
 		{ text_safe, S("\xed\xa0\x80"), "\\xed\\xa0\\x80" },	      /* first surrogate */
 		{ text_safe, S("\xed\xbf\xbf"), "\\xed\\xbf\\xbf" },	      /* last surrogate */
 		{ text_safe, S("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80" }, /* U+110000 */
 		{ text_safe, S("\xf5\x80\x80\x80"), "\\xf5\\x80\\x80\\x80" }, /* beyond */
-		{ text_safe, S("\xff\xfe"), "\\xff\\xfe" },		      /* never */
 		{ text_safe, S("\xc3"), "\\xc3" },			      /* ends too early */
-		{ text_safe, S("\xe2\x82"), "\\xe2\\x82" },		      /* ends too early */
-		{ text_safe, S("\xf0\x9f\x98"), "\\xf0\\x9f\\x98" },	      /* ends too early */
 		{ text_safe, S("\xe2\x82x"), "\\xe2\\x82x" },		      /* goes on wrong */
-		{ text_safe, S("\xe2\x28\xa1"), "\\xe2(\\xa1" },	      /* goes on wrong */
 		{ text_safe, S("\xc3\xc3\xa4"), "\\xc3\xc3\xa4" },	      /* only the first is wrong */
 		{ text_safe, S("\xed\x9f\xbf\xee\x80\x80"),
 		  "\xed\x9f\xbf\xee\x80\x80" },			  /* both neighbours of the surrogates are fine */
@@ -163,7 +153,6 @@ TEST(text_is_escaped_for_its_reader)
 		{ text_json_string, S("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\"" },
 		{ text_json_string, S("\0\x01\x1f"), "\"\\u0000\\u0001\\u001f\"" },
 		{ text_json_string, S("\xe2\x82\xac"), "\"\xe2\x82\xac\"" },
-		{ text_json_string, "\xe2\x82\xac", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
 		{ text_json_string, S("\x1b\x7f\xc2\x9b\xe2\x80\xae"), "\"\\u001b\\u007f\\u009b\\u202e\"" },
 		/* JSON writes characters beyond U+FFFF in two halves. */
 		{ text_json_string, S("\xe2\x80\x8b\xf3\xa0\x80\x81"), "\"\\u200b\\udb40\\udc01\"" },
@@ -179,9 +168,7 @@ TEST(text_is_escaped_for_its_reader)
 		{ text_label, S("\xff\xc3"), REPLACED "ff" REPLACED "c3" },
 		{ text_label, S("\x1b[m\r\t\0"), REPLACED "1b[m" REPLACED "0d" REPLACED "09" REPLACED "00" },
 		{ text_label, S("\xe2\x80\xae"), REPLACED "e2" REPLACED "80" REPLACED "ae" },
-		{ text_label, S("\xff"), REPLACED "ff" },
 		{ text_label, S(REPLACED "ff"), REPLACED "ef" REPLACED "bf" REPLACED "bdff" },
-		{ text_label, S("\\xff"), "\\\\xff" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
