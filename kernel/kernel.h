@@ -130,7 +130,11 @@ struct kernel_ops {
 	void (*free)(struct kernel *);
 	/* NULL: records do not pass through this process. */
 	bool (*page_stats)(struct kernel *, uint32_t page, struct kernel_page_stats *ret);
-	void (*orphan)(struct kernel *); /* NULL: nothing outlives the daemon */
+	/*
+	 * The daemon has gone, and nothing is under way: pages and streams are there for the next daemon to fetch, ask about, or disown.
+	 * NULL: nothing outlives the daemon.
+	 */
+	void (*orphan)(struct kernel *);
 };
 
 struct kernel {
@@ -171,13 +175,6 @@ static inline void kernel_cancel(struct kernel *kernel)
 		kernel->ops->cancel(kernel);
 }
 
-/* The daemon has gone, and nothing is under way: pages and streams are there for the next daemon to fetch, ask about, or disown. */
-static inline void kernel_orphan(struct kernel *kernel)
-{
-	if (kernel->ops->orphan)
-		kernel->ops->orphan(kernel);
-}
-
 /* Never blocks. 0, or a negative errno after which the kernel can't be used any more, unless remote_succeed() gives it a new keeper. */
 static inline int kernel_dispatch(struct kernel *kernel)
 {
@@ -194,11 +191,6 @@ static inline struct kernel *kernel_free(struct kernel *kernel)
 	if (kernel)
 		kernel->ops->free(kernel);
 	return NULL;
-}
-
-static inline void kernel_freep(struct kernel **kernel)
-{
-	*kernel = kernel_free(*kernel);
 }
 
 struct kernel_limits {

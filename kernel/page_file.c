@@ -86,11 +86,6 @@ int page_file_new(struct page_files *files, int *ret_fd, int *ret_client)
 	return 0;
 }
 
-void page_file_adopt(struct page_files *files)
-{
-	files->held++;
-}
-
 /* Sets all bits, so that clients look for another daemon. */
 static int page_abandon(int fd)
 {

@@ -12,7 +12,7 @@ struct page_files {
 	int read_only; /* the same through a read-only mount, if possible */
 	int timer;
 	int marker;	/* a page without a tenant, so that the directory is not removed */
-	unsigned held;	/* pages that this process has */
+	unsigned held;	/* pages that this process has, also those that another process has made */
 	unsigned pause; /* seconds until the next look at the directory; 0: none */
 };
 
@@ -30,8 +30,6 @@ void page_files_dispatch(struct page_files *);
 
 /* A page of zeros: `ret_fd` is writable, `ret_client` is not. 0 or a negative errno. */
 int page_file_new(struct page_files *, int *ret_fd, int *ret_client);
-/* This process has the file of a page that another process has made. */
-void page_file_adopt(struct page_files *);
 /* The end of a page: clients look for another daemon. Closes the fd. */
 void page_file_free(struct page_files *, int fd);
 

@@ -4,31 +4,20 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "kernel/uapi.h"
 #include "protocol/base/mountinfo.h"
 #include "protocol/base/text.h"
 
 /*
  * Finds user_events and its ABI. An ioctl that both ABIs refuse, each at another point, tells them apart: for a registration of 28 zero
  * bytes the kernel returns EINVAL from 6.4 on, where byte 5 is a size that may not be 0, and EFAULT before, where bytes 4 to 11 are the
- * address of the description. If the data file can't be opened the mode of the status file has to do.
+ * address of the description. If the data file can't be opened the setting has to do that came with 6.4.
  */
 
 #define USER_EVENTS_MAX "/proc/sys/kernel/user_events_max"
-
-enum { STATUS_MODE_OLD = 0640, STATUS_MODE_NEW = 0440 };
-
-struct empty_registration {
-	uint32_t size;
-	uint8_t zero[24];
-};
-_Static_assert(sizeof(struct empty_registration) == 28, "the larger of the two layouts");
-
-/* _IOWR('*', 0, struct user_reg *): it contains the size of a pointer. */
-#define REGISTER_IOCTL _IOWR('*', 0, void *)
 
 static const struct {
 	const char *name;
@@ -91,26 +80,13 @@ static void probe_find_tracefs(FILE *mountinfo, struct probe *probe)
 
 static enum wire_backend abi_by_ioctl(int data)
 {
-	struct empty_registration empty = { .size = sizeof(empty) };
+	struct uapi_register empty = { .size = sizeof(empty) };
 
-	if (ioctl(data, REGISTER_IOCTL, &empty) == 0)
+	if (ioctl(data, UAPI_IOCTL_REGISTER, &empty) == 0)
 		return BACKEND_EMBEDDED; /* not user_events */
 	if (errno == EINVAL)
 		return BACKEND_ENABLE_ADDRESS;
 	return errno == EFAULT ? BACKEND_STATUS_PAGE : BACKEND_EMBEDDED;
-}
-
-/* By the status file's mode. An admin may have changed it; then by the sysctl, which came with the newer ABI. */
-static enum wire_backend abi_by_files(int tracefs)
-{
-	struct stat status = { 0 };
-
-	(void)fstatat(tracefs, "user_events_status", &status, 0);
-	if ((status.st_mode & 0777) == STATUS_MODE_NEW)
-		return BACKEND_ENABLE_ADDRESS;
-	if ((status.st_mode & 0777) == STATUS_MODE_OLD)
-		return BACKEND_STATUS_PAGE;
-	return access(USER_EVENTS_MAX, F_OK) == 0 ? BACKEND_ENABLE_ADDRESS : BACKEND_EMBEDDED;
 }
 
 void probe_tracefs(int tracefs, struct probe *ret)
@@ -124,8 +100,8 @@ void probe_tracefs(int tracefs, struct probe *ret)
 	ret->may_open = data >= 0;
 	if (ret->may_open)
 		ret->kind = abi_by_ioctl(data);
-	if (ret->kind == BACKEND_EMBEDDED)
-		ret->kind = abi_by_files(tracefs);
+	else
+		ret->kind = access(USER_EVENTS_MAX, F_OK) == 0 ? BACKEND_ENABLE_ADDRESS : BACKEND_STATUS_PAGE;
 }
 
 #define MOUNT_IT "mount -t tracefs tracefs /sys/kernel/tracing"

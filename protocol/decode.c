@@ -61,11 +61,6 @@ int decode_message(const void *packet, size_t size, struct message *ret)
 	return REFUSAL_NONE;
 }
 
-int decode_empty(struct cursor body)
-{
-	return verdict(cursor_done(&body));
-}
-
 int decode_fixed(struct cursor body, uint16_t kind, void *ret)
 {
 	const struct fixed_body *fixed = &fixed_bodies[kind];

@@ -60,7 +60,6 @@ int decode_error(struct cursor body, uint32_t *ret_refusal, struct string_item *
 int decode_rows(struct cursor body, uint16_t *ret_count, struct cursor *ret_rows);
 /* The next of the rows, each behind its u32 length. */
 bool rows_next(struct cursor *rows, struct cursor *ret_row);
-int decode_empty(struct cursor body);
 
 /* encode_begin() makes room for the header, encode_end() fills in its size. A packet that did not fit is marked as failed. */
 void encode_begin(struct packet *, uint16_t kind, uint32_t serial, uint8_t flags, const uint32_t *streams, uint8_t n);

@@ -21,12 +21,6 @@ static struct embedded *embedded_of(struct kernel *kernel)
 	return container_of(kernel, struct embedded, kernel);
 }
 
-/* The page and the source that a call names. */
-struct target {
-	struct embedded_page *page; /* or NULL */
-	struct source *source;
-};
-
 static void embedded_free_page(struct embedded *embedded, struct embedded_page *page)
 {
 	HASH_DELETE(by_number, embedded->pages, page);
@@ -69,18 +63,6 @@ static int embedded_page_free(struct embedded *embedded, struct kernel_call *cal
 	if (target->page->sources > 0)
 		return -EBUSY;
 	embedded_free_page(embedded, target->page);
-	return KERNEL_OK;
-}
-
-static int embedded_stream_new(struct embedded *embedded, struct kernel_call *call, const struct target *target)
-{
-	return source_new(embedded, call->stream, target->page, &call->fd);
-}
-
-static int embedded_stream_free(struct embedded *embedded, struct kernel_call *call _unused_,
-				const struct target *target)
-{
-	source_free(embedded, target->source);
 	return KERNEL_OK;
 }
 
@@ -129,12 +111,6 @@ static int embedded_release(struct embedded *embedded, struct kernel_call *call,
 	return KERNEL_OK;
 }
 
-static int embedded_still_open(struct embedded *embedded, struct kernel_call *call _unused_,
-			       const struct target *target)
-{
-	return source_still_open(embedded, target->source) ? KERNEL_OK : KERNEL_E_GONE;
-}
-
 static int embedded_carry_out(struct embedded *embedded, struct kernel_call *call)
 {
 	static const struct {
@@ -144,11 +120,11 @@ static int embedded_carry_out(struct embedded *embedded, struct kernel_call *cal
 	} handlers[KERNEL_OP_MAX_] = {
 		[KERNEL_PAGE_NEW] = { .handle = embedded_page_new },
 		[KERNEL_PAGE_FREE] = { .handle = embedded_page_free, .needs_page = true },
-		[KERNEL_STREAM_NEW] = { .handle = embedded_stream_new, .needs_page = true },
-		[KERNEL_STREAM_FREE] = { .handle = embedded_stream_free, .needs_source = true },
+		[KERNEL_STREAM_NEW] = { .handle = source_new, .needs_page = true },
+		[KERNEL_STREAM_FREE] = { .handle = source_free, .needs_source = true },
 		[KERNEL_REGISTER] = { .handle = embedded_register, .needs_source = true },
 		[KERNEL_RELEASE] = { .handle = embedded_release, .needs_source = true },
-		[KERNEL_STILL_OPEN] = { .handle = embedded_still_open, .needs_source = true },
+		[KERNEL_STILL_OPEN] = { .handle = source_still_open, .needs_source = true },
 	};
 	struct target target;
 
@@ -192,10 +168,9 @@ static void embedded_free(struct kernel *kernel)
 {
 	struct embedded *embedded = embedded_of(kernel);
 	struct embedded_page *page, *next_page;
-	struct source *source, *next_source;
 
-	HASH_ITER(by_number, embedded->sources, source, next_source)
-		source_free(embedded, source);
+	while (embedded->sources)
+		source_free(embedded, NULL, &(struct target){ .source = embedded->sources });
 	HASH_ITER(by_number, embedded->pages, page, next_page)
 		embedded_free_page(embedded, page);
 	tracer_deinit(&embedded->tracer);

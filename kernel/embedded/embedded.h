@@ -109,6 +109,12 @@ struct embedded {
 	struct writer_name writer; /* of the last record; forgotten at each dispatch, since a pid may be used again */
 };
 
+/* The page and the source that a call names. */
+struct target {
+	struct embedded_page *page; /* or NULL */
+	struct source *source;
+};
+
 /* --- event.c --- */
 
 /* Each finds or makes: 0, an enum kernel_answer or -ENOMEM. The caller tidies what it does not use. */
@@ -124,14 +130,14 @@ void slot_free(struct embedded *, struct source *, struct slot *);
 
 /* --- source.c --- */
 
-/* `ret_fd`: the end for clients. */
-int source_new(struct embedded *, uint32_t number, struct embedded_page *, int *ret_fd);
+/* Calls; they return answers. */
+int source_new(struct embedded *, struct kernel_call *, const struct target *);
 /* Reads what is still queued, and frees it with all slots. */
-void source_free(struct embedded *, struct source *);
+int source_free(struct embedded *, struct kernel_call *, const struct target *);
+/* If no copy of the other end is open, everything has been read. */
+int source_still_open(struct embedded *, struct kernel_call *, const struct target *);
 /* Reads what is queued now. */
 void source_drain(struct embedded *, struct source *);
-/* Whether a copy of the other end is open. If not, everything has been read. */
-bool source_still_open(struct embedded *, struct source *);
 int sources_dispatch(struct embedded *);
 
 /* --- tracer.c --- */

@@ -47,7 +47,7 @@ static int source_make_pair(int *ret_ours, int *ret_theirs)
 	return 0;
 }
 
-int source_new(struct embedded *embedded, uint32_t number, struct embedded_page *page, int *ret_fd)
+int source_new(struct embedded *embedded, struct kernel_call *call, const struct target *target)
 {
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
 	_cleanup_(freep) struct source *source = NULL;
@@ -60,8 +60,8 @@ int source_new(struct embedded *embedded, uint32_t number, struct embedded_page 
 	source = calloc(1, sizeof(*source));
 	if (!source)
 		return -ENOMEM;
-	source->number = number;
-	source->page = page;
+	source->number = call->stream;
+	source->page = target->page;
 	event.data.ptr = source;
 	NUMBER_ADD(by_number, embedded->sources, number, source);
 	if (!table_added())
@@ -72,8 +72,8 @@ int source_new(struct embedded *embedded, uint32_t number, struct embedded_page 
 		return r;
 	}
 	source->fd = fd_steal(&ours);
-	page->sources++;
-	*ret_fd = fd_steal(&theirs);
+	target->page->sources++;
+	call->fd = fd_steal(&theirs);
 	steal_pointer(source);
 	return 0;
 }
@@ -85,8 +85,10 @@ static void source_end(struct embedded *embedded, struct source *source)
 	source->fd = disposal_close(source->fd);
 }
 
-void source_free(struct embedded *embedded, struct source *source)
+int source_free(struct embedded *embedded, struct kernel_call *call _unused_, const struct target *target)
 {
+	struct source *source = target->source;
+
 	source_drain(embedded, source);
 	if (source->fd >= 0)
 		source_end(embedded, source);
@@ -96,6 +98,7 @@ void source_free(struct embedded *embedded, struct source *source)
 	HASH_DELETE(by_number, embedded->sources, source);
 	source->page->sources--;
 	free(source);
+	return KERNEL_OK;
 }
 
 static void source_count_bad(struct embedded *embedded, struct source *source)
@@ -223,17 +226,18 @@ void source_drain(struct embedded *embedded, struct source *source)
 	source_read(embedded, source, (size_t)queued);
 }
 
-bool source_still_open(struct embedded *embedded, struct source *source)
+int source_still_open(struct embedded *embedded, struct kernel_call *call _unused_, const struct target *target)
 {
+	struct source *source = target->source;
 	struct pollfd ask = { .fd = source->fd, .events = POLLRDHUP };
 
 	if (source->fd < 0)
-		return false;
+		return KERNEL_E_GONE;
 	if (poll(&ask, 1, 0) <= 0 || !(ask.revents & (POLLHUP | POLLRDHUP)))
-		return true;
+		return KERNEL_OK;
 	/* No process can write any more. A later call or dispatch reads the rest of a very long queue. */
 	source_read(embedded, source, SIZE_MAX);
-	return source->fd >= 0;
+	return source->fd >= 0 ? KERNEL_OK : KERNEL_E_GONE;
 }
 
 int sources_dispatch(struct embedded *embedded)

@@ -120,7 +120,7 @@ int keeper_serve_all(int listener, uid_t owner, unsigned hold, struct kernel *ke
 			break;
 		daemons.deaths = daemons.box.taken_over ? 0 : daemons.deaths + 1;
 		deposit_orphan(&daemons.box);
-		kernel_orphan(kernel);
+		kernel->ops->orphan(kernel);
 		if (daemons.deaths < DEATHS_MAX)
 			continue;
 		fprintf(stderr,

@@ -146,7 +146,7 @@ static int adopt_page(struct user_events *user_events, struct kernel_call *call)
 		return r;
 	}
 	page->fd = fd_steal(&call->fd);
-	page_file_adopt(&user_events->files);
+	user_events->files.held++;
 	return KERNEL_OK;
 }
 
@@ -180,7 +180,7 @@ static bool is_data_file(struct user_events *user_events, int fd, uint64_t lock)
 	struct stat one, other;
 
 	return fstat(fd, &one) == 0 && fstat(user_events->data, &other) == 0 && is_one_file(&one, &other) &&
-	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_keeps_lock(user_events, fd, lock);
+	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_has_lock(user_events, fd, lock);
 }
 
 int on_stream_adopt(struct user_events *user_events, struct kernel_call *call, const struct target *target)

@@ -91,16 +91,10 @@ bool range_is_locked(const struct user_events *user_events, uint64_t from, uint6
 	return n > 0 && (fcntl(user_events->data, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK);
 }
 
-bool stream_has_lock(const struct user_events *user_events, uint64_t place)
+bool stream_has_lock(const struct user_events *user_events, int file, uint64_t place)
 {
-	return range_is_locked(user_events, place, 1);
-}
-
-bool stream_keeps_lock(const struct user_events *user_events, int file, uint64_t place)
-{
-	if (stream_has_lock(user_events, place))
-		return true;
-	return !user_events->kernel.facts.guarded && set_lock(file, F_WRLCK, place, 1) == 0;
+	return range_is_locked(user_events, place, 1) ||
+	       (!user_events->kernel.facts.guarded && set_lock(file, F_WRLCK, place, 1) == 0);
 }
 
 void stream_leave_witness(struct user_events *user_events, struct event_stream *stream)
@@ -134,7 +128,8 @@ bool stream_is_open(struct user_events *user_events, struct event_stream *stream
 {
 	if (*stream->witness)
 		return !witness_is_gone(user_events, stream);
-	return stream_has_lock(user_events, stream->lock);
+	/* Unguarded, the lock may be another file's. */
+	return range_is_locked(user_events, stream->lock, 1);
 }
 
 void stream_forget_witness(struct user_events *user_events, struct event_stream *stream)

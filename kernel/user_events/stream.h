@@ -17,10 +17,8 @@ int places_init(struct user_events *);
 int stream_file_open(struct user_events *, uint64_t *ret_place, int *ret_fd);
 /* Whether any data file but our own has a lock there. */
 bool range_is_locked(const struct user_events *, uint64_t from, uint64_t n);
-/* Whether any copy of the file with its lock there is open. Unguarded, the lock may be another file's. */
-bool stream_has_lock(const struct user_events *, uint64_t place);
-/* The same. Unguarded, a holder may have removed the lock; then it is set again. */
-bool stream_keeps_lock(const struct user_events *, int file, uint64_t place);
+/* Whether the file has its lock there. Unguarded, a holder may have removed it; then it is set again. */
+bool stream_has_lock(const struct user_events *, int file, uint64_t place);
 
 /* Registers a witness, which tells instead of the lock whether the file is open, before our copy is closed. */
 void stream_leave_witness(struct user_events *, struct event_stream *);

@@ -134,38 +134,17 @@ TEST(hidden_tracefs_is_skipped)
 	expect_path(&probe, &machine, "tracing");
 }
 
-static struct probe probe_with_status_mode(struct machine *machine, mode_t mode)
+TEST(data_file_of_another_kind_is_not_user_events)
 {
-	make_directory(machine, "tracing");
-	make_file(machine, "tracing/user_events_data", 0600);
-	if (mode)
-		make_file(machine, "tracing/user_events_status", mode);
-	add_mount(machine, "/", "tracing", "tracefs");
-	return probe_it(machine);
-}
+	_cleanup_(machine_free) struct machine machine = machine_new();
+	struct probe probe;
 
-TEST(mode_of_status_file_tells_abi)
-{
-	static const struct {
-		mode_t mode;
-		enum wire_backend kind;
-		const char *sentence;
-	} rows[] = {
-		{ 0440, BACKEND_ENABLE_ADDRESS, "enable-address" },
-		{ 0640, BACKEND_STATUS_PAGE, "status-page" },
-		{ 0, BACKEND_EMBEDDED, "" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		_cleanup_(machine_free) struct machine machine = machine_new();
-		struct probe probe = probe_with_status_mode(&machine, rows[i].mode);
-
-		ck_assert(probe.has_user_events && probe.may_open);
-		/* Without the file, by the sysctl of this machine. */
-		if (rows[i].mode || access("/proc/sys/kernel/user_events_max", F_OK) != 0)
-			ck_assert_int_eq(probe.kind, rows[i].kind);
-		expect_sentence(&probe, rows[i].sentence);
-	}
+	make_directory(&machine, "tracing");
+	make_file(&machine, "tracing/user_events_data", 0600);
+	add_mount(&machine, "/", "tracing", "tracefs");
+	probe = probe_it(&machine);
+	ck_assert(probe.has_user_events && probe.may_open);
+	ck_assert_int_eq(probe.kind, BACKEND_EMBEDDED);
 }
 
 TEST(inaccessible_data_file_is_explained)
@@ -175,12 +154,12 @@ TEST(inaccessible_data_file_is_explained)
 
 	make_directory(&machine, "tracing");
 	make_directory(&machine, "tracing/user_events_data"); /* that root cannot open for writing either */
-	make_file(&machine, "tracing/user_events_status", 0440);
 	add_mount(&machine, "/", "tracing", "tracefs");
 	probe = probe_it(&machine);
 	ck_assert(probe.has_user_events);
 	ck_assert(!probe.may_open);
-	ck_assert_int_eq(probe.kind, BACKEND_ENABLE_ADDRESS);
+	ck_assert_int_eq(probe.kind, access("/proc/sys/kernel/user_events_max", F_OK) == 0 ? BACKEND_ENABLE_ADDRESS
+											   : BACKEND_STATUS_PAGE);
 	expect_sentence(&probe, "may not open");
 }
 

@@ -310,7 +310,7 @@ static void say_nothing(struct packet *packet _unused_)
 
 static int nothing_again(struct cursor body, struct packet *packet _unused_)
 {
-	return decode_empty(body);
+	return cursor_done(&body) ? 0 : REFUSAL_BAD_PACKET;
 }
 
 static const struct kind kinds[] = {

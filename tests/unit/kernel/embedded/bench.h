@@ -36,6 +36,11 @@ static inline struct kernel *kernel_new(uint32_t page_bits, uint32_t capacity, s
 	return kernel;
 }
 
+static inline void kernel_freep(struct kernel **kernel)
+{
+	*kernel = kernel_free(*kernel);
+}
+
 #define KERNEL(name) _cleanup_(kernel_freep) struct kernel *name = kernel_new(0, 0, 0)
 
 static inline void on_done(void *data, struct kernel_call *calls _unused_, size_t n)

@@ -84,7 +84,7 @@ static void lock_all(int fd, uint64_t from, uint64_t until)
 static void expect_stream(struct user_events *keeper, int *ret, uint64_t *ret_place)
 {
 	ck_assert_int_eq(stream_file_open(keeper, ret_place, ret), 0);
-	ck_assert(stream_has_lock(keeper, *ret_place));
+	ck_assert(range_is_locked(keeper, *ret_place, 1));
 }
 
 TEST(stream_has_lock_until_last_copy_is_closed)
@@ -99,10 +99,10 @@ TEST(stream_has_lock_until_last_copy_is_closed)
 	ck_assert_uint_ne(one, other);
 	copy = dup(fd[0]);
 	close(fd[0]);
-	ck_assert(stream_has_lock(&keeper, one));
+	ck_assert(range_is_locked(&keeper, one, 1));
 	close(copy);
-	ck_assert(!stream_has_lock(&keeper, one));
-	ck_assert(stream_has_lock(&keeper, other));
+	ck_assert(!range_is_locked(&keeper, one, 1));
+	ck_assert(range_is_locked(&keeper, other, 1));
 	close(fd[1]);
 	end(&keeper);
 }
@@ -121,7 +121,7 @@ TEST(locked_free_bytes_do_not_prevent_streams)
 		expect_stream(&keeper, &fd[i], &place[i]);
 	for (unsigned i = 0; i < STREAMS; i++) {
 		close(fd[i]);
-		ck_assert(!stream_has_lock(&keeper, place[i]));
+		ck_assert(!range_is_locked(&keeper, place[i], 1));
 	}
 	close(holder);
 	end(&keeper);
@@ -140,7 +140,7 @@ TEST(stream_whose_byte_was_taken_gets_a_free_one)
 	ck_assert_int_eq(change_lock(holder, F_WRLCK, place, 10), 0);
 	expect_stream(&keeper, &fd, &place);
 	close(fd);
-	ck_assert(!stream_has_lock(&keeper, place));
+	ck_assert(!range_is_locked(&keeper, place, 1));
 	close(holder);
 	end(&keeper);
 }
