@@ -149,11 +149,6 @@ static void embedded_submit(struct kernel *kernel, struct kernel_call *calls, si
 		done(data, calls, n);
 }
 
-static int embedded_dispatch(struct kernel *kernel)
-{
-	return sources_dispatch(embedded_of(kernel));
-}
-
 static bool embedded_page_stats(struct kernel *kernel, uint32_t number, struct kernel_page_stats *ret)
 {
 	struct embedded_page *page;
@@ -183,7 +178,7 @@ static void embedded_free(struct kernel *kernel)
 
 static const struct kernel_ops embedded_ops = {
 	.submit = embedded_submit,
-	.dispatch = embedded_dispatch,
+	.dispatch = sources_dispatch,
 	.free = embedded_free,
 	.page_stats = embedded_page_stats,
 };

@@ -138,7 +138,7 @@ int source_free(struct embedded *, struct kernel_call *, const struct target *);
 int source_still_open(struct embedded *, struct kernel_call *, const struct target *);
 /* Reads what is queued now. */
 void source_drain(struct embedded *, struct source *);
-int sources_dispatch(struct embedded *);
+int sources_dispatch(struct kernel *);
 
 /* --- tracer.c --- */
 

@@ -240,8 +240,9 @@ int source_still_open(struct embedded *embedded, struct kernel_call *call _unuse
 	return source->fd >= 0 ? KERNEL_OK : KERNEL_E_GONE;
 }
 
-int sources_dispatch(struct embedded *embedded)
+int sources_dispatch(struct kernel *kernel)
 {
+	struct embedded *embedded = container_of(kernel, struct embedded, kernel);
 	struct epoll_event ready[EMBEDDED_DISPATCH_MAX / EMBEDDED_TURN_MAX];
 	size_t asked = 0, size;
 	int n;

@@ -72,8 +72,8 @@ void guard_program_log(bool verbose);
 
 /* --- mounts.c --- */
 
-/* The pinned map, or a negative errno. */
-int guard_map_open(void);
+/* The pinned map, with its id unless that is NULL; or a negative errno. */
+int guard_map_open(uint32_t *ret_id);
 struct guard_mounts {
 	struct guard_mount {
 		uint64_t mount;

@@ -4,7 +4,7 @@
 
 #include <bpf/bpf.h>
 
-int guard_map_open(void)
+int guard_map_open(uint32_t *ret_id)
 {
 	_cleanup_(fd_closep) int fd = bpf_obj_get(GUARD_MAP);
 	struct bpf_map_info info = { 0 };
@@ -14,12 +14,14 @@ int guard_map_open(void)
 		return -errno;
 	if (info.type != BPF_MAP_TYPE_HASH || info.key_size != sizeof(uint64_t) || info.value_size != sizeof(uint64_t))
 		return -EPROTOTYPE;
+	if (ret_id)
+		*ret_id = info.id;
 	return fd_steal(&fd);
 }
 
 int guard_mounts_add(uint64_t mount, uint64_t cgroup, struct text *why)
 {
-	_cleanup_(fd_closep) int fd = guard_map_open();
+	_cleanup_(fd_closep) int fd = guard_map_open(NULL);
 	int r = fd < 0 ? fd : bpf_map_update_elem(fd, &mount, &cgroup, BPF_ANY);
 
 	/* Only an admin can tell which entries are obsolete: a keeper that has ended may have left files with its clients. */
@@ -37,7 +39,7 @@ int guard_mounts_add(uint64_t mount, uint64_t cgroup, struct text *why)
 int guard_mounts_read(struct guard_mounts *ret)
 {
 	_cleanup_(freep) struct guard_mount *list = calloc(GUARD_MOUNTS_MAX, sizeof(*list));
-	_cleanup_(fd_closep) int fd = guard_map_open();
+	_cleanup_(fd_closep) int fd = guard_map_open(NULL);
 	uint64_t *before = NULL;
 	size_t n = 0;
 
@@ -54,7 +56,7 @@ int guard_mounts_read(struct guard_mounts *ret)
 
 void guard_mounts_inherit(uint64_t cgroup)
 {
-	_cleanup_(fd_closep) int fd = guard_map_open();
+	_cleanup_(fd_closep) int fd = guard_map_open(NULL);
 	struct guard_mounts mounts = { 0 };
 
 	if (fd >= 0 && guard_mounts_read(&mounts) == 0 && guard_cgroups_look_up(&mounts) == 0)
@@ -66,7 +68,7 @@ void guard_mounts_inherit(uint64_t cgroup)
 
 int guard_mounts_remove(uint64_t mount, struct text *why)
 {
-	_cleanup_(fd_closep) int fd = guard_map_open();
+	_cleanup_(fd_closep) int fd = guard_map_open(NULL);
 	int r = fd < 0 ? fd : bpf_map_delete_elem(fd, &mount);
 
 	if (r == -ENOENT)

@@ -97,22 +97,6 @@ static struct hook_pins hook_pins(const char *name, unsigned hook)
 	return pins;
 }
 
-static int map_id(uint32_t *ret)
-{
-	_cleanup_(fd_closep) int fd = guard_map_open();
-	struct bpf_map_info info = { 0 };
-	uint32_t size = sizeof(info);
-	int r;
-
-	if (fd < 0)
-		return fd;
-	r = bpf_obj_get_info_by_fd(fd, &info, &size);
-	if (r < 0)
-		return r;
-	*ret = info.id;
-	return 0;
-}
-
 static int inspect_hook(const char *name, unsigned hook, uint32_t map, struct guard_program *ret)
 {
 	struct hook_pins pins = hook_pins(name, hook);
@@ -139,13 +123,13 @@ static int inspect_hook(const char *name, unsigned hook, uint32_t map, struct gu
 
 int guard_program_inspect(const char *name, struct guard_program *ret)
 {
-	uint32_t map = 0;
+	uint32_t map;
+	_cleanup_(fd_closep) int fd = guard_map_open(&map);
 	int r;
 
 	*ret = (struct guard_program){ 0 };
-	r = map_id(&map);
-	if (r < 0)
-		return r;
+	if (fd < 0)
+		return fd;
 	for (unsigned i = 0; i < GUARD_HOOKS; i++) {
 		r = inspect_hook(name, i, map, ret);
 		ret->hooks[i] = r == 0;
@@ -203,7 +187,7 @@ static int load_hooks(unsigned hooks, struct guard_bpf **ret)
 	r = select_programs(skeleton, hooks);
 	if (r < 0)
 		return r;
-	map = guard_map_open();
+	map = guard_map_open(NULL);
 	if (map < 0 && map != -ENOENT)
 		return map;
 	r = map < 0 ? 0 : bpf_map__reuse_fd(skeleton->maps.mounts, map);

@@ -109,7 +109,7 @@ static int keeper_receive(struct keeper *keeper)
 	if (r <= 0 && r != -EMSGSIZE && r != -EPROTO)
 		return 0;
 	good = r > 0 && keeper_read(keeper);
-	message_deinit(&keeper->message);
+	fdset_deinit(&keeper->message.fds);
 	if (!good) {
 		keeper_refuse(keeper->socket, "the keeper got an invalid packet, and ends the connection");
 		return -EPROTO;

@@ -119,11 +119,6 @@ int message_receive(int socket, struct message_packet *ret)
 	return !ret->body.failed && ret->header.size == (size_t)size ? 1 : -EPROTO;
 }
 
-void message_deinit(struct message_packet *message)
-{
-	fdset_deinit(&message->fds);
-}
-
 bool message_next_call(struct message_packet *message, struct kernel_call *ret, char **text)
 {
 	static const char zeros[4];

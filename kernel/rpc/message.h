@@ -64,7 +64,7 @@ int message_send(int socket, uint8_t room[MESSAGE_MAX], enum message_kind, const
 /* READY or FAILED. */
 int message_send_facts(int socket, enum message_kind, const struct kernel_facts *);
 
-/* A packet that was received. */
+/* A packet that was received. Fds that are not taken from it have to be closed: fdset_deinit(&message.fds). */
 struct message_packet {
 	struct message_header header;
 	struct cursor body;
@@ -76,7 +76,6 @@ struct message_packet {
 
 /* Does not wait. 1, 0 at the end of the connection, or a negative errno; -EPROTO, -EMSGSIZE: it is invalid. */
 int message_receive(int socket, struct message_packet *ret);
-void message_deinit(struct message_packet *);
 /*
  * Reads the next call, with a copy of its text: WIRE_TENANT_MAX + 1 bytes, or as many as the packet has left. `text` is moved behind it. If
  * its fd was lost its result is -EMFILE. False: it is invalid.

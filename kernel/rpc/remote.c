@@ -341,7 +341,7 @@ static int remote_take_packet(struct remote *remote)
 		r = remote_take_message(remote);
 	else if (r == 0)
 		r = -ECONNRESET;
-	message_deinit(&remote->message);
+	fdset_deinit(&remote->message.fds);
 	return r < 0 ? r : 1;
 }
 

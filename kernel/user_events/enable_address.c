@@ -136,5 +136,5 @@ int enable_address_init(struct user_events *user_events, const struct kernel_lim
 		facts->flags |= KERNEL_PERSIST;
 	if (kernel_knows_flag(user_events, UAPI_MULTI_FORMAT))
 		facts->flags |= KERNEL_MULTI_FORMAT;
-	return enablers_init(user_events);
+	return enablers_start(user_events);
 }

@@ -38,7 +38,7 @@ static void enabler_free(struct enabler_process *process)
 	free(process);
 }
 
-static int enabler_new(struct user_events *user_events, struct enabler_process **ret)
+int enablers_start(struct user_events *user_events)
 {
 	struct enabler_process *process = keeper_allocate(sizeof(*process));
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = process };
@@ -52,32 +52,25 @@ static int enabler_new(struct user_events *user_events, struct enabler_process *
 	if (epoll_ctl(user_events->kernel.fd, EPOLL_CTL_ADD, process->fd, &event) < 0) {
 		r = -errno;
 		enabler_free(process);
-		return r;
 	}
-	*ret = process;
-	return 0;
-}
-
-int enablers_init(struct user_events *user_events)
-{
-	struct enabler_process *process;
-
-	return enabler_new(user_events, &process);
+	return r;
 }
 
 /* The first process with room becomes the first of all: it gets the next events, too. */
 int enablers_add(struct user_events *user_events, struct holding *holding)
 {
 	struct enabler_process *process;
-	int r = 0;
+	int r;
 
 	LIST_FOREACH(process, &user_events->enablers, entry)
 		if (process->enablers < ENABLERS_MAX)
 			break;
-	if (!process)
-		r = enabler_new(user_events, &process);
-	if (r < 0)
-		return r;
+	if (!process) {
+		r = enablers_start(user_events);
+		if (r < 0)
+			return r;
+		process = LIST_FIRST(&user_events->enablers);
+	}
 	LIST_REMOVE(process, entry);
 	LIST_INSERT_HEAD(&user_events->enablers, process, entry);
 	holding->process = process;

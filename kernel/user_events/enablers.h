@@ -5,8 +5,8 @@
 
 #include "kernel/user_events/user_events.h"
 
-/* Starts the first process, which is idle. 0 or a negative errno. */
-int enablers_init(struct user_events *);
+/* Starts a process, which is idle, as the first of all. 0 or a negative errno. */
+int enablers_start(struct user_events *);
 void enablers_free(struct user_events *);
 /* Finds a process for the holding's enabler, or starts one. 0 or a negative errno. */
 int enablers_add(struct user_events *, struct holding *);

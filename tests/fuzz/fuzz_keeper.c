@@ -49,6 +49,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	look_at_answers(message);
 	if (message_get_facts(&message, &facts))
 		require(memchr(facts.note, 0, sizeof(facts.note)));
-	message_deinit(&message);
+	fdset_deinit(&message.fds);
 	return 0;
 }

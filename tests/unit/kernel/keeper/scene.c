@@ -183,7 +183,7 @@ void scene_free(struct scene **scene)
 {
 	if ((*scene)->running)
 		hang_up(*scene);
-	message_deinit(&last_message);
+	fdset_deinit(&last_message.fds);
 	fd_close((*scene)->daemon);
 	fd_close((*scene)->keeper);
 	fd_close((*scene)->fake.kernel.fd);
@@ -215,7 +215,7 @@ void receive(const struct scene *scene, enum message_kind kind)
 {
 	struct pollfd ask = { .fd = scene->daemon, .events = POLLIN };
 
-	message_deinit(&last_message);
+	fdset_deinit(&last_message.fds);
 	ck_assert_int_eq(poll(&ask, 1, 30000), 1);
 	ck_assert_int_eq(message_receive(scene->daemon, &last_message), 1);
 	ck_assert_uint_eq(last_message.header.kind, kind);

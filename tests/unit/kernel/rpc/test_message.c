@@ -43,7 +43,7 @@ static int receive(size_t size, size_t n_fds)
 	const int fds[MESSAGE_FDS_MAX] = { 0 };
 	int pair[2], r;
 
-	message_deinit(&message);
+	fdset_deinit(&message.fds);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	expect(transport_send(pair[0], buffer, size, fds, n_fds, 0) == 0, "not sent");
 	r = message_receive(pair[1], &message);
@@ -75,7 +75,7 @@ static int read_calls(size_t size, size_t n_fds, struct kernel_call *ret)
 			fd_close(ret[i].fd);
 	}
 	good = good && message_is_done(&message);
-	message_deinit(&message);
+	fdset_deinit(&message.fds);
 	return good ? message.header.count : -1;
 }
 
@@ -355,7 +355,7 @@ static bool read_raw_answer(struct message_call raw, size_t size, enum kernel_op
 	ck_assert_int_eq(receive(HEADER + size, 1), 1);
 	good = message_next_answer(&message, &call) && message_is_done(&message);
 	fd_close(call.fd);
-	message_deinit(&message);
+	fdset_deinit(&message.fds);
 	return good;
 }
 
