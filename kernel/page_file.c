@@ -185,8 +185,6 @@ int page_files_init(struct page_files *files, int directory, int read_only, int 
 	int r;
 
 	*files = PAGE_FILES_NONE;
-	if (directory < 0)
-		return 0;
 	files->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (files->timer < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, files->timer, &event) < 0)
 		return -errno;

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "kernel/keeper/guard.h"
 #include "kernel/keeper/handover.h"
@@ -41,7 +42,7 @@ static int detect_backend(const struct keeper_options *options, struct preparati
 /* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
 static int keeper_prepare(const struct keeper_options *options, struct preparation *ret, struct text *why)
 {
-	const char *pages = *options->pages ? options->pages : NULL, *tracefs;
+	const char *tracefs;
 	char guard[PATH_MAX];
 	struct probe probe;
 	int r;
@@ -51,6 +52,9 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	if (program_beside("userevd-guard", guard, sizeof(guard)) < 0)
 		*guard = '\0';
 	probe_machine(NULL, &probe);
+	/* Units make it. */
+	if (streq(options->pages, KEEPER_PAGES))
+		mkdir(KEEPER_DIRECTORY, 0755);
 	if (streq(options->guard, "off"))
 		snprintf(ret->no_guard, sizeof(ret->no_guard), "switched off");
 	else
@@ -67,8 +71,8 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 		r = -EOPNOTSUPP;
 	}
 	if (r == 0)
-		r = ret->backend == BACKEND_STATUS_PAGE ? mounts_open_status(tracefs, pages, &ret->mounts, why)
-							: mounts_open_pages(pages, &ret->mounts, why);
+		r = ret->backend == BACKEND_STATUS_PAGE ? mounts_open_status(tracefs, options->pages, &ret->mounts, why)
+							: mounts_open_pages(options->pages, &ret->mounts, why);
 	if (r < 0)
 		preparation_deinit(ret);
 	return r;
@@ -220,15 +224,11 @@ int main(int argc, char **argv)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	if (options.prepare) {
-		options.pages = *options.pages ? options.pages : KEEPER_PAGES;
+	if (options.prepare)
 		return run_preparation(&options);
-	}
 	r = handover_take(&preparation);
-	if (r == 0) {
-		options.pages = *options.pages ? options.pages : KEEPER_PAGES;
+	if (r == 0)
 		return serve_all(&options, &preparation);
-	}
 	/* If a user starts it, fd 3 may be anything. */
 	if (r == -ENOENT &&
 	    (getsockopt(KEEPER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_SEQPACKET)) {

@@ -27,14 +27,12 @@ void mounts_prepare(void)
 		mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700");
 }
 
-static int mount_new(const char *type)
+static int mount_new_tracefs(void)
 {
-	_cleanup_(fd_closep) int context = fsopen(type, FSOPEN_CLOEXEC);
+	_cleanup_(fd_closep) int context = fsopen("tracefs", FSOPEN_CLOEXEC);
 	int fd;
 
-	if (context < 0)
-		return -errno;
-	if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+	if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	fd = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	return fd < 0 ? -errno : fd;
@@ -63,7 +61,7 @@ static int clone_tracefs(const char *mounted)
 		return -errno;
 	if (mounted)
 		return mount_clone(mounted, false);
-	fd = mount_new("tracefs");
+	fd = mount_new_tracefs();
 	if (fd < 0)
 		return fd;
 	if (move_mount(fd, "", AT_FDCWD, TRACEFS, MOVE_MOUNT_F_EMPTY_PATH) < 0)
@@ -92,71 +90,42 @@ int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *wh
 }
 
 /* A directory of the machine, where pages outlive this process and its mounts. */
-static int use_directory(const char *path, struct mounts *ret)
+static int open_directory(const char *path, struct mounts *ret, struct text *why)
 {
-	_cleanup_(fd_closep) int fd = page_directory_open(path, geteuid());
-	int clone = fd < 0 ? fd : mount_clone(path, true);
+	int fd = page_directory_open(path, geteuid());
 
-	if (clone < 0)
-		return clone;
-	ret->pages = fd_steal(&fd);
-	ret->pages_read_only = clone;
+	if (fd < 0) {
+		text_printf(why, "can't use %s for status pages: %s", path,
+			    fd == -EOPNOTSUPP ? "it is not on a tmpfs" : strerror(-fd));
+		return fd;
+	}
+	ret->pages = fd;
 	return 0;
 }
 
-/* Before Linux 6.15 a mount has to be attached somewhere to be cloned: over a directory that exists everywhere and we don't need. */
-static int make_pages(struct mounts *ret)
+static int open_read_only(const char *path, struct mounts *ret, struct text *why)
 {
-	_cleanup_(fd_closep) int pages = mount_new("tmpfs");
-	int clone;
+	int fd = mount_clone(path, true);
 
-	if (pages < 0)
-		return pages;
-	if (move_mount(pages, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return -errno;
-	clone = mount_clone("/tmp", true);
-	if (clone < 0)
-		return clone;
-	ret->pages = fd_steal(&pages);
-	ret->pages_read_only = clone;
+	if (fd < 0) {
+		text_printf(why, "can't mount %s read-only (Linux 5.12, CAP_SYS_ADMIN): %s", path, strerror(-fd));
+		return fd;
+	}
+	ret->pages_read_only = fd;
 	return 0;
-}
-
-static void warn_about_directory(const char *directory, int error)
-{
-	fprintf(stderr,
-		"userevd-keeper: can't use %s (%s): should daemon and keeper be killed at once, programs whose events are off "
-		"don't find the next ones\n",
-		directory, error == -EOPNOTSUPP ? "it is not on a tmpfs" : strerror(-error));
 }
 
 int mounts_open_pages(const char *directory, struct mounts *ret, struct text *why)
 {
-	int r = directory ? use_directory(directory, ret) : -ENOENT;
+	int r = open_directory(directory, ret, why);
 
-	if (r < 0 && directory)
-		warn_about_directory(directory, r);
-	if (r < 0)
-		r = make_pages(ret);
-	if (r < 0)
-		text_printf(why, "can't make a file system for status pages (tmpfs, Linux 5.12, CAP_SYS_ADMIN): %s",
-			    strerror(-r));
-	return r;
+	return r < 0 ? r : open_read_only(directory, ret, why);
 }
 
 /* Read-only, or the host's root in a container could reopen the page for writing, or truncate it, which removes it from all memory. */
 int mounts_open_status(const char *mounted, const char *directory, struct mounts *ret, struct text *why)
 {
-	int fd = mount_clone(mounted ? mounted : TRACEFS, true);
+	int r = open_directory(directory, ret, why);
 
-	if (fd < 0) {
-		text_printf(why, "can't mount tracefs read-only (CAP_SYS_ADMIN): %s", strerror(-fd));
-		return fd;
-	}
-	ret->pages_read_only = fd;
-	ret->pages = directory ? page_directory_open(directory, geteuid()) : -1;
-	if (ret->pages < -1)
-		warn_about_directory(directory, ret->pages);
-	ret->pages = MAX(ret->pages, -1);
-	return 0;
+	return r < 0 ? r : open_read_only(mounted ? mounted : TRACEFS, ret, why);
 }

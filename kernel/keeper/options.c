@@ -28,8 +28,7 @@ static const struct option_row rows[] = {
 	{ "page-bits", "N", OPTION_NUMBER, MEMBER(limits.page_bits), .help = "bits in a status page",
 	  .most = INT32_MAX },
 	{ "pages", "DIR", OPTION_TEXT, MEMBER(pages),
-	  .help = "directory for status pages, where a successor finds them (default for\n"
-		  "systemd: " KEEPER_PAGES ")" },
+	  .help = "directory for status pages, where a successor finds them (default\n" KEEPER_PAGES ")" },
 	{ "prepare", NULL, OPTION_FLAG, MEMBER(prepare),
 	  .help = "make the mounts and load the guard, hand them to systemd for the keeper,\n"
 		  "and end" },
@@ -51,6 +50,12 @@ static const struct option_table table = {
 
 int keeper_parse_options(int argc, char **argv, struct keeper_options *ret)
 {
+	int r;
+
 	*ret = (struct keeper_options){ .backend = "auto", .pages = "", .guard = "prefer", .hold = HOLD_SECONDS };
-	return option_table_read(&table, argc, argv, ret);
+	r = option_table_read(&table, argc, argv, ret);
+	/* "", too, if the daemon has found none. */
+	if (!*ret->pages)
+		ret->pages = KEEPER_PAGES;
+	return r;
 }

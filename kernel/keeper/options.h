@@ -4,12 +4,13 @@
 #include "kernel/kernel.h"
 
 /* Beside the socket on which systemd listens for the keeper. */
-#define KEEPER_PAGES "/run/userevd-keeper/pages"
+#define KEEPER_DIRECTORY "/run/userevd-keeper"
+#define KEEPER_PAGES	 KEEPER_DIRECTORY "/pages"
 
 struct keeper_options {
 	const char *backend; /* "auto", or a name that has to match */
 	const char *guard;   /* "require", "prefer" or "off" */
-	const char *pages;   /* the directory for status pages; "": none */
+	const char *pages;   /* the directory for status pages */
 	bool prepare;	     /* prepare, hand over to systemd, and end */
 	unsigned hold;	     /* seconds */
 	struct kernel_limits limits;

@@ -363,7 +363,7 @@ static int status_dispatch(struct user_events *user_events)
 /* A keeper whose daemon goes on with nothing was started after all its predecessors were killed. */
 static void status_disowned(struct user_events *user_events)
 {
-	if (!user_events->settled && user_events->mounts.pages >= 0)
+	if (!user_events->settled)
 		look_for_predecessor(user_events);
 	unwanted_delete(user_events);
 }

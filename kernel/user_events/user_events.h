@@ -27,7 +27,7 @@ SLIST_HEAD(unwanted_list, unwanted);
 /* Directories of the keeper's own mounts; see kernel/keeper/mounts.c. */
 struct mounts {
 	int tracefs;
-	int pages;	     /* writable; before Linux 6.4 for names of events; or -1 */
+	int pages;	     /* writable; before Linux 6.4 for names of events */
 	int pages_read_only; /* the same files; before Linux 6.4 a mount of tracefs */
 	uint64_t tracefs_id; /* of the mount, for the guard */
 };
