@@ -4,15 +4,13 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
+#include "protocol/base/text.h"
 #include "tests/suite.h"
 
 static char written[1 << 20];
@@ -125,40 +123,17 @@ TEST(lines_about_the_daemon_have_their_own_rate_limit)
 	ck_assert_uint_le(count_lines(written), 51 + 600);
 }
 
-static void write_file(const char *path, const char *format, unsigned id)
+static char entry[4096];
+
+/* For libsystemd, which sends an entry to the journal. */
+__attribute__((visibility("default"))) ssize_t sendmsg(int fd _unused_, const struct msghdr *message,
+						       int flags _unused_)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	struct text text = text_make(entry, sizeof(entry));
 
-	dprintf(fd, format, id);
-	close(fd);
-}
-
-/* A new user namespace has no root until its maps are written. */
-static void become_root_inside(uid_t uid, gid_t gid)
-{
-	write_file("/proc/self/setgroups", "deny", 0);
-	write_file("/proc/self/uid_map", "0 %u 1", uid);
-	write_file("/proc/self/gid_map", "0 %u 1", gid);
-}
-
-/* Binds the journal's socket in a mount namespace of this process. */
-static int listen_as_the_journal(void)
-{
-	const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket" };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-
-	if (unshare(CLONE_NEWNS | (uid == 0 ? 0 : CLONE_NEWUSER)) < 0)
-		ck_abort_msg("no namespace for a journal: %s", strerror(errno));
-	if (uid != 0)
-		become_root_inside(uid, gid);
-	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("run", "/run", "tmpfs", 0, NULL) < 0)
-		ck_abort_msg("no place for a journal: %s", strerror(errno));
-	mkdir("/run/systemd", 0755);
-	mkdir("/run/systemd/journal", 0755);
-	ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
-	return fd;
+	for (size_t i = 0; i < message->msg_iovlen; i++)
+		text_put(&text, message->msg_iov[i].iov_base, message->msg_iov[i].iov_len);
+	return (ssize_t)text.length;
 }
 
 TEST(refusal_has_fields_in_the_journal)
@@ -171,20 +146,14 @@ TEST(refusal_has_fields_in_the_journal)
 		"USEREVD_REASON=quota-exceeded\n",
 		"PRIORITY=5\n",
 	};
-	char entry[4096];
 	pid_t child;
 	int status;
-	ssize_t n;
 
 	/* sd_journal keeps a socket for the life of the process; this process is the test's own. */
 	child = fork();
 	if (child == 0) {
-		int journal = listen_as_the_journal();
-
 		log_open(LOG_NOTICE, true);
 		log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 0);
-		n = recv(journal, entry, sizeof(entry) - 1, MSG_DONTWAIT);
-		entry[n < 0 ? 0 : n] = '\0';
 		for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 			if (!strstr(entry, fields[i]))
 				_exit(1 + (int)i);
