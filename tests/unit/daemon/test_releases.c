@@ -4,14 +4,6 @@
 
 #include "tests/unit/world.h"
 
-static void expect_record(struct end *end, const struct answer *answer)
-{
-	tracer_switch(script.kernel->tracer, "event", true);
-	write_record(end, answer->index);
-	tracer_switch(script.kernel->tracer, "event", false);
-	ck_assert_uint_eq(query(end).records, 1);
-}
-
 TEST(released_event_is_charged_until_it_is_freed)
 {
 	WORLD(world, 10, 10);
