@@ -34,34 +34,19 @@ TEST(declared_events_are_charged_to_the_machine_alone)
 {
 	GUARDED(world);
 	WELCOMED(end, world, 1);
+	unsigned calls;
 
+	adopt(world, "[/]\nMaxEvents=1\n" ONE TWO, 1);
 	adopt(world, ONE TWO, 2);
 	ck_assert_uint_eq(find_event(one)->stream, find_event(two)->stream);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	ck_assert_uint_eq(query(&end).events, 0);
-	adopt(world, "", 0);
-	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
-	ck_assert_ptr_null(policy_tenant_of(world));
-}
-
-TEST(declared_events_count_in_the_maximum_of_the_root)
-{
-	GUARDED(world);
-
-	adopt(world, "[/]\nMaxEvents=1\n" ONE TWO, 1);
-	adopt(world, "", 0);
-}
-
-TEST(same_declarations_ask_the_kernel_for_nothing)
-{
-	GUARDED(world);
-	unsigned calls;
-
-	adopt(world, ONE TWO, 2);
 	calls = count_calls();
 	adopt(world, TWO ONE, 2);
 	ck_assert_uint_eq(count_calls(), calls);
 	adopt(world, "", 0);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
+	ck_assert_ptr_null(policy_tenant_of(world));
 }
 
 TEST(event_that_stays_declared_is_never_gone)
@@ -161,6 +146,10 @@ TEST(name_held_with_other_fields_is_not_declared)
 	GUARDED(world);
 	WELCOMED(end, world, 1);
 
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	adopt(world, ONE TWO, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
+	/* The program may want to join the foreign event. */
 	get(&end, "one u64 y");
 	adopt(world, ONE, 1);
 	ck_assert_ptr_null(policy_tenant_of(world));
@@ -201,19 +190,6 @@ TEST(shortage_of_memory_declares_all_or_nothing)
 	} while (left <= 0);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 	adopt(world, "", 0);
-}
-
-TEST(name_that_the_kernel_refuses_is_free_for_programs)
-{
-	GUARDED(world);
-	WELCOMED(end, world, 1);
-
-	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
-	world_adopt(world, ONE TWO);
-	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
-	/* The program may want to join the foreign event. */
-	get(&end, "one u64 y");
-	world_adopt(world, "");
 }
 
 TEST(declared_event_that_cannot_persist_is_asked_once)

@@ -46,17 +46,6 @@ TEST(file_beyond_the_maximum_is_refused_with_the_key)
 	check_books(world->daemon);
 }
 
-TEST(maximum_further_up_names_its_section)
-{
-	UNGUARDED(world);
-	WELCOMED(first, world, 1);
-	WELCOMED(second, world, 2);
-
-	world_adopt(world, "[/]\nMaxFiles=1\n");
-	get(&first, "event u32 x");
-	expect_refusal(&second, "event u32 x", "all in the cgroup / hold 1 of 1 data files (MaxFiles=1 of [/])");
-}
-
 TEST(file_counts_until_no_copy_is_open)
 {
 	UNGUARDED(world);

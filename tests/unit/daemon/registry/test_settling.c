@@ -19,34 +19,24 @@ static void wait_for_answer(struct end *end)
 		ev_run(end->world->daemon->loop, EVRUN_ONCE);
 }
 
+/* Meanwhile another client is served. */
 TEST(settling_name_is_asked_for_again_and_granted)
 {
 	WORLD(world, 10, 10);
 	WELCOMED(end, world, 1);
-
-	refuse(KERNEL_REGISTER, KERNEL_E_SETTLING, 0, 2);
-	REGISTER(&end, "event u32 x");
-	expect_silence(&end);
-	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 1);
-	wait_for_answer(&end);
-	expect_granted(&end);
-	ck_assert_uint_eq(script.asked[KERNEL_REGISTER], 3);
-	ck_assert_int_ge(end.stream, 0);
-	ck_assert_uint_eq(query(&end).events, 1);
-}
-
-TEST(settling_name_keeps_no_other_client_waiting)
-{
-	WORLD(world, 10, 10);
-	WELCOMED(waiting, world, 1);
 	WELCOMED(other, world, 2);
 
 	refuse(KERNEL_REGISTER, KERNEL_E_SETTLING, 0, 1);
-	REGISTER(&waiting, "event u32 x");
+	REGISTER(&end, "event u32 x");
 	get(&other, "other u32 x");
-	expect_silence(&waiting);
-	wait_for_answer(&waiting);
-	expect_granted(&waiting);
+	expect_silence(&end);
+	expect_asked(KERNEL_REGISTER, 2);
+	refuse(KERNEL_REGISTER, KERNEL_E_SETTLING, 0, 1);
+	wait_for_answer(&end);
+	expect_granted(&end);
+	expect_asked(KERNEL_REGISTER, 4);
+	expect_file(&end);
+	ck_assert_uint_eq(query(&end).events, 1);
 }
 
 TEST(name_that_does_not_settle_is_refused_as_taken)
