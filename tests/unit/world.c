@@ -85,7 +85,7 @@ void log_begin(int level)
 
 const char *logged(void)
 {
-	static char text[65536];
+	static char text[1 << 18];
 	ssize_t n;
 
 	fflush(stderr);

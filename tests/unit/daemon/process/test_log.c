@@ -11,37 +11,7 @@
 #include <sys/wait.h>
 
 #include "protocol/base/text.h"
-#include "tests/suite.h"
-
-static char written[1 << 20];
-static int file, saved_stderr;
-
-/* From here on stderr is a file. */
-static void begin(int level)
-{
-	fflush(stderr);
-	file = memfd_create("log", MFD_CLOEXEC);
-	saved_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-	ck_assert_int_ge(file, 0);
-	ck_assert_int_ge(saved_stderr, 0);
-	dup2(file, STDERR_FILENO);
-	unsetenv("JOURNAL_STREAM");
-	log_open(level, false);
-}
-
-/* Restores stderr. Returns the text that was written to the file. */
-static const char *end(void)
-{
-	ssize_t n;
-
-	fflush(stderr);
-	dup2(saved_stderr, STDERR_FILENO);
-	n = pread(file, written, sizeof(written) - 1, 0);
-	written[n < 0 ? 0 : n] = '\0';
-	close(saved_stderr);
-	close(file);
-	return written;
-}
+#include "tests/unit/world.h"
 
 static size_t count_lines(const char *text)
 {
@@ -54,34 +24,34 @@ static size_t count_lines(const char *text)
 
 TEST(line_is_written_if_its_level_is_enabled)
 {
-	begin(LOG_NOTICE);
+	log_begin(LOG_NOTICE);
 	log_notice("one of %d", 2);
 	log_info("nothing");
 	log_debug("nothing");
-	ck_assert_str_eq(end(), "userevd: one of 2\n");
+	ck_assert_str_eq(logged(), "userevd: one of 2\n");
 }
 
 TEST(refusal_names_tenant_event_and_reason)
 {
-	begin(LOG_NOTICE);
+	log_begin(LOG_NOTICE);
 	log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 0);
 	log_refusal(LOG_OF_CLIENTS, "/a/b", "event", "quota-exceeded", "there is no room", 41);
 	log_refusal(LOG_OF_CLIENTS, NULL, NULL, "unknown-peer", "no such process", 0);
-	ck_assert_str_eq(end(), "userevd: tenant /a/b: event refused (quota-exceeded): there is no room\n"
-				"userevd: tenant /a/b: event refused (quota-exceeded) (and 41 more before): "
-				"there is no room\n"
-				"userevd: tenant unknown refused (unknown-peer): no such process\n");
+	ck_assert_str_eq(logged(), "userevd: tenant /a/b: event refused (quota-exceeded): there is no room\n"
+				   "userevd: tenant /a/b: event refused (quota-exceeded) (and 41 more before): "
+				   "there is no room\n"
+				   "userevd: tenant unknown refused (unknown-peer): no such process\n");
 }
 
 TEST(control_characters_in_names_are_escaped)
 {
 	const char *text;
 
-	begin(LOG_NOTICE);
+	log_begin(LOG_NOTICE);
 	log_notice("\033[31m\xc2\x9b"
 		   "31m\xe2\x80\xae\nnext \xff");
 	log_refusal(LOG_OF_CLIENTS, "/\033]0;x\a", "e\x7f", "not-permitted", "\r", 0);
-	text = end();
+	text = logged();
 	ck_assert_uint_eq(count_lines(text), 2);
 	for (const char *at = text; *at; at++)
 		ck_assert_msg(*at == '\n' || (*at >= ' ' && *at <= '~'), "byte %#x", (unsigned char)*at);
@@ -89,38 +59,39 @@ TEST(control_characters_in_names_are_escaped)
 
 TEST(lines_about_clients_have_a_rate_limit)
 {
+	const char *text;
 	size_t lines;
 
-	begin(LOG_NOTICE);
+	log_begin(LOG_NOTICE);
 	for (unsigned i = 0; i < 10000; i++)
 		log_refusal(LOG_OF_CLIENTS, "/a", "event", "name-taken", "again", 0);
 	for (unsigned i = 0; i < 10000; i++)
 		log_line(LOG_OF_CLIENTS, LOG_WARNING, "a connection was dropped");
 	log_error("an error of the daemon");
-	end();
-	lines = count_lines(written);
+	text = logged();
+	lines = count_lines(text);
 	/* Fifty at once and ten a second, and the test takes less than a minute on any machine. */
 	ck_assert_uint_ge(lines, 51);
 	ck_assert_uint_le(lines, 51 + 600);
-	ck_assert_ptr_nonnull(strstr(written, "an error of"));
+	expect_logged(text, "an error of", 1);
 }
 
 TEST(lines_about_the_daemon_have_their_own_rate_limit)
 {
-	begin(LOG_NOTICE);
+	const char *text;
+
+	log_begin(LOG_NOTICE);
 	for (unsigned i = 0; i < 10000; i++)
 		log_refusal(LOG_OF_CLIENTS, "/a", "event", "name-taken", "again", 0);
 	log_warning("the guard is gone");
 	log_refusal(LOG_OF_DAEMON, "/a", NULL, "self-registered", "by itself", 0);
-	end();
-	ck_assert_ptr_nonnull(strstr(written, "the guard is gone"));
-	ck_assert_ptr_nonnull(strstr(written, "by itself"));
+	text = logged();
+	expect_logged(text, "the guard is gone", 1);
+	expect_logged(text, "by itself", 1);
 	/* The daemon's own lines are limited, too. */
-	begin(LOG_NOTICE);
 	for (unsigned i = 0; i < 10000; i++)
 		log_warning("the guard is gone");
-	end();
-	ck_assert_uint_le(count_lines(written), 51 + 600);
+	ck_assert_uint_le(count_lines(logged()), 51 + 600);
 }
 
 static char entry[4096];
@@ -168,7 +139,7 @@ TEST(line_in_a_journal_stream_begins_with_its_level)
 	struct stat status;
 	char stream[64];
 
-	begin(LOG_INFO);
+	log_begin(LOG_INFO);
 	fstat(STDERR_FILENO, &status);
 	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
 	setenv("JOURNAL_STREAM", stream, 1);
@@ -179,7 +150,7 @@ TEST(line_in_a_journal_stream_begins_with_its_level)
 	log_open(LOG_INFO, false);
 	log_info("not in the journal");
 	unsetenv("JOURNAL_STREAM");
-	ck_assert_str_eq(end(), "<6>one of 2\n<3>two\\x0alines\nuserevd: not in the journal\n");
+	ck_assert_str_eq(logged(), "<6>one of 2\n<3>two\\x0alines\nuserevd: not in the journal\n");
 	/* Only entries with fields of their own need the library. */
 	ck_assert_ptr_null(dlopen("libsystemd.so.0", RTLD_NOW | RTLD_NOLOAD));
 }
