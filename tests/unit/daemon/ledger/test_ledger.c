@@ -93,16 +93,6 @@ TEST(things_are_in_order_of_kind_and_number)
 	}
 }
 
-TEST(null_ledger_is_ignored)
-{
-	uint32_t place = 0;
-
-	ledger_enter(NULL, &place, KIND, 1, 2, "x", 1);
-	ledger_enter_text(NULL, &place, KIND, 1, "x", 1, "text");
-	ck_assert_uint_eq(place, 0);
-	ledger_strike(NULL, &place);
-}
-
 /* Such indexes come from a program that registers thousands of events on its file itself. They must not end the ledger of all tenants. */
 TEST(marks_of_huge_indexes_are_left_out)
 {

@@ -102,18 +102,3 @@ TEST(level_is_not_rested_after_a_logged_refusal)
 	ck_assert(level_is_rested(box, 161.));
 	level_unref(box);
 }
-
-TEST(new_level_has_no_limits)
-{
-	struct level *box = get("/box");
-
-	box->max_connections = 0;
-	bucket_set(&box->requests, 1, 1, 100.);
-	level_take(box, 100.);
-	level_unref(box);
-	box = get("/box");
-	ck_assert_ptr_null(level_find_crowded(box));
-	ck_assert(level_wait(box, 100.) <= 0.);
-	ck_assert_uint_eq(box->generation, 0);
-	level_unref(box);
-}
