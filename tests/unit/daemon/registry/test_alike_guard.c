@@ -61,22 +61,29 @@ TEST(required_guard_that_is_gone_refuses_new_clients)
 	expect_account(&c[1], N, N, 0);
 }
 
+/* Any of the clients that share it may have done that. */
 TEST(self_registered_file_disconnects_all_clients)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 3);
+	WELCOMED_AS(other, world, 1, getuid() + 1);
 	struct list list = list_of(0, N);
 	uint32_t stream = get_list(&c[0], &list).answer[0].stream;
 
 	get_list(&c[1], &list);
+	get(&other, "event_0 u32 x");
 	set_guard(world, false);
 	get(&c[2], "event_50 u32 x");
 	register_on(stream);
 	streams_probe(&world->daemon->registry);
+	ck_assert_uint_eq(count_self_registered(&other), 1);
 	expect_cut(&c[0], REFUSAL_SELF_REGISTERED);
 	expect_cut(&c[1], REFUSAL_SELF_REGISTERED);
+	expect_silence(&other);
+	expect_silence(&c[2]);
+	ck_assert_uint_eq(count_self_registered(&other), 1);
 	check_books(world->daemon);
-	ck_assert_uint_eq(world->daemon->registry.leases, 1);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2);
 	set_guard(world, true);
 	ck_assert_uint_ne(get_list(&c[2], &list).answer[0].stream, stream);
 }

@@ -245,28 +245,6 @@ TEST(self_registration_disconnects_one_client_alone)
 	ck_assert_uint_eq(count_self_registered(&c[1]), 1);
 }
 
-/* Any of the clients that share the file may have done that. */
-TEST(self_registration_on_a_shared_file_disconnects_all)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 3);
-	WELCOMED_AS(other, world, 1, getuid() + 1);
-	uint32_t stream = get(&c[0], "event u32 x").stream;
-
-	get(&c[1], "event u32 x");
-	get(&other, "event u32 x");
-	set_guard(world, false);
-	get(&c[2], "event u32 x");
-	register_on(stream);
-	streams_probe(&world->daemon->registry);
-	ck_assert_uint_eq(count_self_registered(&other), 1);
-	expect_cut(&c[0], REFUSAL_SELF_REGISTERED);
-	expect_cut(&c[1], REFUSAL_SELF_REGISTERED);
-	expect_silence(&other);
-	expect_silence(&c[2]);
-	ck_assert_uint_eq(count_self_registered(&other), 1);
-}
-
 /* Before the timer looks. */
 TEST(self_registration_is_noticed_at_the_next_request)
 {
