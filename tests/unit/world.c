@@ -262,7 +262,7 @@ struct packet begin(struct end *end, uint16_t kind)
 	return packet;
 }
 
-static void send_packet(struct end *end, struct packet *packet)
+static void say_packet(struct end *end, struct packet *packet)
 {
 	int r;
 
@@ -274,7 +274,7 @@ static void send_packet(struct end *end, struct packet *packet)
 
 void say(struct end *end, struct packet *packet)
 {
-	send_packet(end, packet);
+	say_packet(end, packet);
 	turn(end->world);
 }
 
@@ -282,7 +282,7 @@ void say_at_once(struct end *end, uint16_t kind)
 {
 	struct packet packet = begin(end, kind);
 
-	send_packet(end, &packet);
+	say_packet(end, &packet);
 }
 
 void say_hello(struct end *end)
