@@ -2,6 +2,7 @@
 
 #include "tests/unit/world.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -84,7 +85,7 @@ void log_begin(int level)
 
 const char *logged(void)
 {
-	static char text[65536];
+	static char text[1 << 18];
 	ssize_t n;
 
 	fflush(stderr);
@@ -261,7 +262,7 @@ struct packet begin(struct end *end, uint16_t kind)
 	return packet;
 }
 
-void say(struct end *end, struct packet *packet)
+static void say_packet(struct end *end, struct packet *packet)
 {
 	int r;
 
@@ -269,7 +270,19 @@ void say(struct end *end, struct packet *packet)
 	ck_assert(!packet->failed);
 	r = transport_send(end->socket, packet->data, packet->size, NULL, 0, 0);
 	ck_assert(r == 0 || (r == -EPIPE && end->may_be_cut));
+}
+
+void say(struct end *end, struct packet *packet)
+{
+	say_packet(end, packet);
 	turn(end->world);
+}
+
+void say_at_once(struct end *end, uint16_t kind)
+{
+	struct packet packet = begin(end, kind);
+
+	say_packet(end, &packet);
 }
 
 void say_hello(struct end *end)
@@ -324,6 +337,13 @@ bool hear(struct end *end)
 	return true;
 }
 
+bool has_an_answer(const struct end *end)
+{
+	struct pollfd ask = { .fd = end->socket, .events = POLLIN };
+
+	return poll(&ask, 1, 0) > 0;
+}
+
 void expect_silence(struct end *end)
 {
 	ck_assert(!hear(end));
@@ -345,15 +365,26 @@ void expect_welcome(struct end *end)
 	end->page = fdset_steal(&end->heard.fds, 0);
 }
 
-void expect_cut(struct end *end, uint32_t refusal)
+struct string_item expect_error(struct end *end, uint16_t kind, uint32_t refusal)
 {
 	struct string_item sentence;
 	uint32_t said_refusal;
 
-	ck_assert_int_eq(decode_error(expect(end, KIND_ERROR)->body, &said_refusal, &sentence), 0);
+	ck_assert_int_eq(decode_error(expect(end, kind)->body, &said_refusal, &sentence), 0);
 	ck_assert_str_eq(refusal_name(said_refusal), refusal_name(refusal));
+	return sentence;
+}
+
+void expect_disconnected(struct end *end)
+{
 	ck_assert(!hear(end));
 	ck_assert_int_eq(end->heard.size, 0);
+}
+
+void expect_cut(struct end *end, uint32_t refusal)
+{
+	expect_error(end, KIND_ERROR, refusal);
+	expect_disconnected(end);
 }
 
 void expect_answers(struct end *end, struct answer *ret, size_t n)
@@ -501,6 +532,14 @@ void break_connection(struct end *end)
 {
 	client_close(end->client);
 	turn(end->world);
+}
+
+void expect_record(struct end *end, const struct answer *answer)
+{
+	tracer_switch(script.kernel->tracer, "event", true);
+	write_record(end, answer->index);
+	tracer_switch(script.kernel->tracer, "event", false);
+	ck_assert_uint_eq(query(end).records, 1);
 }
 
 void write_record(const struct end *end, uint32_t index)

@@ -189,11 +189,20 @@ void say_simply(struct end *, uint16_t kind);
 		     ARRAY_SIZE(((const char *const[]){ __VA_ARGS__ })))
 #define REGISTER(end, ...) REGISTER_WITH(end, 0, __VA_ARGS__)
 
+/* The same, without a turn of the daemon. */
+void say_at_once(struct end *, uint16_t kind);
+
+/* There is a packet that it has not received. */
+bool has_an_answer(const struct end *);
 /* Receives a packet. Whether there is one. */
 bool hear(struct end *);
 void expect_silence(struct end *);
 const struct message *expect(struct end *, uint16_t kind);
 void expect_welcome(struct end *);
+void expect_disconnected(struct end *);
+/* ERROR or REFUSED: its sentence. */
+struct string_item expect_error(struct end *, uint16_t kind, uint32_t refusal);
+/* ERROR is its last packet. */
 void expect_cut(struct end *, uint32_t refusal);
 /* REGISTERED with that many answers; keeps the stream that came with it. */
 void expect_answers(struct end *, struct answer *ret, size_t n);
@@ -215,6 +224,8 @@ void expect_account(struct end *, unsigned events, unsigned leases, unsigned lin
 struct answer get(struct end *, const char *description);
 struct answer get_with(struct end *, uint16_t flags, const char *description);
 void write_record(const struct end *, uint32_t index);
+/* The event named event takes its client's first record. */
+void expect_record(struct end *, const struct answer *);
 bool is_same_file(int one, int other);
 struct tenant *tenant_of(const struct end *);
 

@@ -5,7 +5,6 @@
 #include "daemon/daemon.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -218,11 +217,8 @@ TEST(connection_without_a_free_file_waits_and_is_served)
 static void expect_to_be_unknown(struct world *world)
 {
 	_cleanup_(end_deinit) struct end end = end_connected(world);
-	struct string_item sentence;
-	uint32_t refusal;
+	const struct string_item sentence = expect_error(&end, KIND_ERROR, REFUSAL_UNKNOWN_PEER);
 
-	ck_assert_int_eq(decode_error(expect(&end, KIND_ERROR)->body, &refusal, &sentence), 0);
-	ck_assert_uint_eq(refusal, REFUSAL_UNKNOWN_PEER);
 	ck_assert_ptr_nonnull(memmem(sentence.text, sentence.length, "mount cgroup2", strlen("mount cgroup2")));
 }
 
@@ -264,22 +260,6 @@ TEST(socket_of_the_next_daemon_is_not_removed)
 
 /* --- long listings --- */
 
-/* Without a turn of the daemon. */
-static void say_at_once(struct end *end, uint16_t kind)
-{
-	struct packet packet = begin(end, kind);
-
-	encode_end(&packet);
-	ck_assert_int_eq(transport_send(end->socket, packet.data, packet.size, NULL, 0, 0), 0);
-}
-
-static bool has_heard(const struct end *end)
-{
-	struct pollfd poll_for = { .fd = end->socket, .events = POLLIN };
-
-	return poll(&poll_for, 1, 0) > 0;
-}
-
 /* Adds the rows that have come, and returns the number of packets. */
 static unsigned take_rows(struct end *end, unsigned *rows, uint16_t *ret_last)
 {
@@ -288,7 +268,7 @@ static unsigned take_rows(struct end *end, unsigned *rows, uint16_t *ret_last)
 	struct cursor list;
 	uint16_t count = 0;
 
-	while (has_heard(end)) {
+	while (has_an_answer(end)) {
 		heard->size = transport_receive_fds(end->socket, heard->packet, sizeof(heard->packet), &heard->fds, 0);
 		ck_assert_int_eq(decode_message(heard->packet, (size_t)heard->size, &heard->message), 0);
 		*ret_last = heard->message.kind;
@@ -318,7 +298,7 @@ TEST(long_listing_delays_no_client)
 	say_at_once(&admin, KIND_TENANTS);
 	say_at_once(&admin, KIND_SYNC);
 	say_at_once(&client, KIND_QUERY);
-	for (; !has_heard(&client); turns++) {
+	for (; !has_an_answer(&client); turns++) {
 		ev_run(world->daemon->loop, EVRUN_NOWAIT);
 		packets += take_rows(&admin, &rows, &last);
 	}

@@ -144,21 +144,6 @@ TEST(number_outside_its_limits_is_refused)
 	}
 }
 
-TEST(text_in_place_of_a_number_is_refused)
-{
-	static const char *const values[] = { "",   "x",   "5x",  "x5",	 "5 ",	" 5",  "+5",
-					      "-5", "0x5", "5.0", "5e3", "5,0", "5KK", "99999999999999999999" };
-	char option[128];
-
-	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		snprintf(option, sizeof(option), "--page-bits=%s", values[i]);
-		expect_wrong(option, option, "give a number from 2 to 32768");
-	}
-	/* It wraps around to 5. */
-	expect_wrong("--page-bits= -18446744073709551611", "--page-bits=", "give a number from 2 to 32768");
-	parse("--page-bits=0005");
-}
-
 TEST(size_takes_k_and_m_and_never_wraps_around)
 {
 	ck_assert_uint_eq(parse("--ring-size=4K")->ring_bytes, 4096);
@@ -172,6 +157,8 @@ TEST(size_takes_k_and_m_and_never_wraps_around)
 	/* 2^54 + 4, which is 4,096 after ten bits have fallen off. */
 	expect_wrong("--ring-size=18014398509481988K", "--ring-size=", "1099511627776");
 	expect_wrong("--ring-size=17592186044417M", "--ring-size=", "1099511627776");
+	/* test_number.c has other texts that are no numbers. */
+	expect_wrong("--page-bits=5x", "--page-bits=5x", "give a number from 2 to 32768");
 	/* A number of events is no size. */
 	expect_wrong("--capacity=4K", "--capacity=4K", "4294967295");
 	expect_wrong("--page-bits=4K", "--page-bits=4K", "32768");
@@ -198,44 +185,15 @@ TEST(unknown_option_is_named)
 	expect_wrong("start", "start", "unexpected argument");
 }
 
-TEST(help_names_options_and_true_defaults)
+/* tests/unit/test_man.py compares the help's options and defaults with the manual. */
+TEST(help_and_version_end_the_program)
 {
-	static const char *const words[] = {
-		"--socket=PATH",
-		"(default /run/userevd.sock)",
-		"--control-socket=PATH",
-		"(default /run/userevd/control.sock)",
-		"--backend=NAME",
-		"--max-events=N",
-		"--policy=DIR",
-		"--tenants=KIND",
-		"--ring-size=BYTES",
-		"(default 4M)",
-		"--client-timeout=SECONDS",
-		"(default 10)",
-		"-f, --foreground",
-		"--log-level=LEVEL",
-		"(default info)",
-		"--exit-with-parent",
-		"-h, --help",
-		"--version",
-		"--capacity=N",
-		"--page-bits=N",
-		"--ready-fd=N",
-	};
 	struct options options;
 
 	ck_assert_int_eq(parse_two("--help", NULL, &options), OPTIONS_EXIT);
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		ck_assert_msg(strstr(output, words[i]), "the help does not have %s", words[i]);
+	ck_assert_ptr_nonnull(strstr(output, "Usage: userevd"));
 	ck_assert_int_eq(parse_two("-h", NULL, &options), OPTIONS_EXIT);
-	ck_assert(strstr(output, "Usage: userevd"));
-}
-
-TEST(version_is_one_line)
-{
-	struct options options;
-
+	ck_assert_ptr_nonnull(strstr(output, "  -f, --foreground"));
 	ck_assert_int_eq(parse_two("--version", NULL, &options), OPTIONS_EXIT);
 	ck_assert_str_eq(output, "userevd " VERSION "\n");
 }

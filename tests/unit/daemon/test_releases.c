@@ -4,14 +4,6 @@
 
 #include "tests/unit/world.h"
 
-static void expect_record(struct end *end, const struct answer *answer)
-{
-	tracer_switch(script.kernel->tracer, "event", true);
-	write_record(end, answer->index);
-	tracer_switch(script.kernel->tracer, "event", false);
-	ck_assert_uint_eq(query(end).records, 1);
-}
-
 TEST(released_event_is_charged_until_it_is_freed)
 {
 	WORLD(world, 10, 10);
@@ -134,6 +126,7 @@ TEST(release_answered_after_its_stream_is_ignored)
 
 /* --- STILL_OPEN --- */
 
+/* One that the kernel does not have is gone. */
 TEST(stream_of_unknown_state_stays_charged)
 {
 	static const int results[] = { -EIO, -ENOMEM, -ETIMEDOUT };
@@ -148,18 +141,6 @@ TEST(stream_of_unknown_state_stays_charged)
 		expect_charged(world, 1, 0);
 		ck_assert_uint_eq(count_slots(), 1);
 	}
-	end.stream = fd_close(end.stream);
-	ck_assert(!look_at_lingering(world));
-	expect_nothing_left(world);
-}
-
-TEST(stream_that_the_kernel_does_not_have_is_gone)
-{
-	WORLD(world, 10, 10);
-	WELCOMED(end, world, 1);
-
-	get(&end, "event u32 x");
-	end_hang_up(&end);
 	refuse(KERNEL_STILL_OPEN, KERNEL_E_NO_SUCH, 0, 1);
 	ck_assert(!look_at_lingering(world));
 	expect_nothing_left(world);

@@ -2,25 +2,15 @@
 
 /* Long requests are decided in parts, and the kernel's backlog of a tenant is bounded: others have their turns meanwhile. */
 
-#include <sys/socket.h>
-
 #include "daemon/connection/scheduler.h"
 #include "daemon/limits.h"
 #include "daemon/registry/tenant.h"
-#include "protocol/transport.h"
 #include "tests/unit/lists.h"
 
 /* As many events as a request may have; another number has other events. */
 static struct list long_list(unsigned number)
 {
 	return list_of(number * WIRE_BATCH_MAX, WIRE_BATCH_MAX);
-}
-
-static bool has_an_answer(const struct end *end)
-{
-	char byte;
-
-	return recv(end->socket, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 /* The test reads it from now on. */
@@ -72,10 +62,8 @@ TEST(queued_client_is_not_watched)
 {
 	WORLD(world, 10, 10);
 	WELCOMED(end, world, 1);
-	struct packet packet = begin(&end, KIND_QUERY);
 
-	encode_end(&packet);
-	ck_assert_int_eq(transport_send(end.socket, packet.data, packet.size, NULL, 0, 0), 0);
+	say_at_once(&end, KIND_QUERY);
 	ev_run(world->daemon->loop, EVRUN_NOWAIT);
 	ck_assert_int_eq(end.client->stall, STALL_TURN);
 	ck_assert(!ev_is_active(&end.client->w_io));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which cgroup is the tenant, by Tenant= and delegation of each level. test_cgroup.c cuts the paths. */
+/* Which cgroup is the tenant, by Tenant= and delegation of each level. */
 
 #include "daemon/identity/cgroup.h"
 
@@ -55,128 +55,122 @@ static enum policy_tenant rule_of(void *data _unused_, const char *path)
 	return is(path, '+') ? POLICY_TENANT_YES : is(path, '-') ? POLICY_TENANT_NO : POLICY_TENANT_UNSET;
 }
 
-/* Which level is the tenant, and whether it is a boundary. */
-static size_t find_tenant(const struct cgroups *where, const char *all, bool *ret_boundary)
+static const struct cgroups nowhere;
+
+/* Which level is the tenant, and whether it is a boundary. Without a boundary it is the second one. */
+static void expect_tenant(const struct cgroups *where, size_t level, bool is_boundary, const char *all)
 {
 	char path[256];
 	struct text to = text_make(path, sizeof(path));
 	size_t depth = 0;
+	bool found;
 
 	levels = all;
-	for (const char *level = all; *level; level += strcspn(level, " "), level += *level == ' ')
+	for (const char *at = all; *at; at += strcspn(at, " "), at += *at == ' ')
 		text_printf(&to, "/x");
-	*ret_boundary = cgroup_cut_to_tenant(where, path, rule_of, NULL);
+	found = cgroup_cut_to_tenant(where, path, rule_of, NULL);
 	for (const char *at = path; *at; at++)
 		depth += *at == '/';
-	return depth;
+	ck_assert_msg(depth == level && found == is_boundary, "'%s': it is level %zu", all, depth);
 }
 
-static void expect_boundary(size_t level, const char *all)
+TEST(tenant_is_the_outermost_boundary_that_counts)
 {
-	bool boundary;
-	size_t found = find_tenant(&cgroups, all, &boundary);
+	static const struct {
+		const struct cgroups *where;
+		size_t level;
+		bool is_boundary;
+		const char *levels;
+	} cases[] = {
+		/* A mark or another owner delegates. */
+		{ &cgroups, 2, false, ". . ." },
+		{ &cgroups, 3, true, ". . d" },
+		{ &cgroups, 3, true, ". . o" },
+		{ &cgroups, 1, true, "o ." },
+		{ &cgroups, 3, true, ". . do ." },
+		/* Marks inside a delegated cgroup have no effect. */
+		{ &cgroups, 2, true, ". d d d" },
+		{ &cgroups, 2, true, ". o d o" },
+		{ &cgroups, 2, true, ". d o d" },
+		/* The policy makes tenants without delegation. */
+		{ &cgroups, 3, true, ". . +" },
+		{ &cgroups, 3, true, ". . + ." },
+		{ &cgroups, 1, true, "+ . ." },
+		{ &cgroups, 3, true, ". . +d" },
+		{ &cgroups, 2, true, ". + + ." },
+		{ &cgroups, 2, true, ". + d ." },
+		/* Otherwise the owner of a cgroup could make cgroups inside that match a pattern. */
+		{ &cgroups, 2, true, ". d + ." },
+		{ &cgroups, 2, true, ". o + ." },
+		/* Tenant=no makes a delegated cgroup no tenant. */
+		{ &cgroups, 2, false, ". . -d ." },
+		{ &cgroups, 2, false, ". -o . ." },
+		{ &cgroups, 2, false, "-d . ." },
+		{ &cgroups, 4, true, ". . -d +" },
+		{ &cgroups, 4, true, ". -d . +" },
+		/* Inside it only the policy makes tenants: its owner can mark and delegate the cgroups inside at will. */
+		{ &cgroups, 2, false, ". -d d ." },
+		{ &cgroups, 2, false, ". -o . o d" },
+		{ &cgroups, 2, false, "-d d d" },
+		{ &cgroups, 2, false, ". -d -d d" },
+		{ &cgroups, 5, true, ". -d d o +" },
+		{ &cgroups, 5, true, ". -d -d d +d" },
+		/* Tenant=no without delegation has no effect inside. */
+		{ &cgroups, 2, false, ". - ." },
+		{ &cgroups, 3, true, ". - d" },
+		{ &cgroups, 3, true, "- - o" },
+		{ &cgroups, 3, true, "- . +" },
+		/* user.slice, user-1000.slice, session-3.scope; and user@1000.service, which belongs to the user. */
+		{ &cgroups, 3, true, ". . o . ." },
+		{ &cgroups, 2, true, ". + ." },
+		{ &cgroups, 2, true, ". + o ." },
+		/* All services of the user's manager, too. */
+		{ &cgroups, 2, false, ". . -o o d" },
+		/* Deeper than twelve levels nothing is checked. */
+		{ &cgroups, 11, true, ". . . . . . . . . . d . ." },
+		{ &cgroups, 11, true, ". . . . . . . . . . + . ." },
+		{ &cgroups, 2, false, ". . . . . . . . . . . d ." },
+		{ &cgroups, 2, false, ". . . . . . . . . . . + ." },
+		{ &cgroups, 2, false, ". . . . . . . . . . . . +" },
+		/* Without visible cgroups the policy alone counts. */
+		{ &nowhere, 4, true, ". d o +" },
+		{ &nowhere, 2, false, ". . -d d" },
+	};
 
-	ck_assert_msg(found == level && boundary, "'%s': it is level %zu", all, found);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		expect_tenant(cases[i].where, cases[i].level, cases[i].is_boundary, cases[i].levels);
 }
 
-/* No level is a boundary. */
-static void expect_second_level(const char *all)
+static enum policy_tenant is_same(void *boundary, const char *path)
 {
-	bool boundary;
-	size_t found = find_tenant(&cgroups, all, &boundary);
-
-	ck_assert_msg(found == 2 && !boundary, "'%s': it is level %zu", all, found);
+	return streq(path, boundary) ? POLICY_TENANT_YES : POLICY_TENANT_UNSET;
 }
 
-TEST(delegated_cgroup_is_a_tenant_by_mark_or_owner)
+TEST(path_is_cut_at_the_end_of_a_name)
 {
-	expect_second_level(". . .");
-	expect_boundary(3, ". . d");
-	expect_boundary(3, ". . o");
-	expect_boundary(1, "o .");
-	expect_boundary(3, ". . do .");
-}
+	static const struct {
+		const char *path, *boundary /* "": none */, *tenant;
+	} cases[] = {
+		{ "", "", "" },
+		{ "/", "", "/" },
+		{ "/", "/", "/" },
+		{ "/a", "", "/a" },
+		{ "/a/b", "", "/a/b" },
+		{ "/user.slice/user-1000.slice/session-3.scope", "", "/user.slice/user-1000.slice" },
+		{ "/a/b/c/d/e", "/a/b/c", "/a/b/c" },
+		{ "/a/b/c/d/e", "/a/b/c/d/e", "/a/b/c/d/e" },
+		/* Boundaries of other paths have no effect. */
+		{ "/a/b/c", "/a/b/c/d", "/a/b" },
+		{ "/a/b/c", "/", "/a/b" },
+		{ "/machine.slice/box.scope/made/..2", "", "/machine.slice/box.scope" },
+	};
 
-TEST(marks_inside_a_delegated_cgroup_have_no_effect)
-{
-	expect_boundary(2, ". d d d");
-	expect_boundary(2, ". o d o");
-	expect_boundary(2, ". d o d");
-}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char boundary[32], path[64];
 
-TEST(policy_makes_tenants_without_delegation)
-{
-	expect_boundary(3, ". . +");
-	expect_boundary(3, ". . + .");
-	expect_boundary(1, "+ . .");
-	expect_boundary(3, ". . +d");
-}
-
-TEST(outermost_tenant_counts)
-{
-	expect_boundary(2, ". + + .");
-	expect_boundary(2, ". + d .");
-	/* Otherwise the owner of a cgroup could make cgroups inside that match a pattern. */
-	expect_boundary(2, ". d + .");
-	expect_boundary(2, ". o + .");
-}
-
-TEST(tenant_no_makes_a_delegated_cgroup_no_tenant)
-{
-	expect_second_level(". . -d .");
-	expect_second_level(". -o . .");
-	expect_second_level("-d . .");
-	expect_boundary(4, ". . -d +");
-	expect_boundary(4, ". -d . +");
-}
-
-/* The owner of the outermost cgroup can mark and delegate the cgroups inside at will. */
-TEST(inside_tenant_no_only_the_policy_makes_tenants)
-{
-	expect_second_level(". -d d .");
-	expect_second_level(". -o . o d");
-	expect_second_level("-d d d");
-	expect_second_level(". -d -d d");
-	expect_boundary(5, ". -d d o +");
-	expect_boundary(5, ". -d -d d +d");
-}
-
-TEST(tenant_no_without_delegation_has_no_inner_effect)
-{
-	expect_second_level(". - .");
-	expect_boundary(3, ". - d");
-	expect_boundary(3, "- - o");
-	expect_boundary(3, "- . +");
-}
-
-/* user.slice, user-1000.slice, session-3.scope; and user@1000.service, which belongs to the user. */
-TEST(sessions_belong_to_the_tenant_of_their_user)
-{
-	expect_second_level(". . .");
-	expect_boundary(3, ". . o . .");
-	expect_boundary(2, ". + .");
-	expect_boundary(2, ". + o .");
-	expect_boundary(3, ". . +");
-	/* All services of the user's manager, too. */
-	expect_second_level(". . -o o d");
-}
-
-TEST(cgroup_beyond_the_deepest_level_is_no_tenant)
-{
-	expect_boundary(11, ". . . . . . . . . . d . .");
-	expect_boundary(11, ". . . . . . . . . . + . .");
-	expect_second_level(". . . . . . . . . . . d .");
-	expect_second_level(". . . . . . . . . . . + .");
-	expect_second_level(". . . . . . . . . . . . +");
-}
-
-TEST(without_visible_cgroups_the_policy_alone_counts)
-{
-	const struct cgroups nowhere = { 0 };
-	bool boundary;
-
-	ck_assert_uint_eq(find_tenant(&nowhere, ". d o +", &boundary), 4);
-	ck_assert(boundary);
-	ck_assert_uint_eq(find_tenant(&nowhere, ". . -d d", &boundary), 2);
-	ck_assert(!boundary);
+		string_copy(path, sizeof(path), cases[i].path);
+		string_copy(boundary, sizeof(boundary), cases[i].boundary);
+		cgroup_cut_to_tenant(&nowhere, path, is_same, boundary);
+		ck_assert_str_eq(path, cases[i].tenant);
+	}
 }

@@ -4,11 +4,11 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
-#include "protocol/base/text.h"
 #include "tests/suite.h"
 
 static const struct cgroups v2 = { .root = "/", .mount = "/sys/fs/cgroup" };
@@ -63,38 +63,32 @@ TEST(path_beyond_the_buffer_is_an_error)
 	ck_assert_str_eq(path, "/123456");
 }
 
-/* A directory of our own, gone at the end. */
-struct directory {
-	char path[64];
-};
+/* Of the test, gone at its end. */
+static char directory[64];
 
-static struct directory directory_new(void)
+static bool begin(void)
 {
-	struct directory directory = { 0 };
-
-	make_temporary_directory(directory.path, sizeof(directory.path));
-	return directory;
+	make_temporary_directory(directory, sizeof(directory));
+	return true;
 }
 
-static void directory_deinit(struct directory *directory)
+static void end(const bool *has_directory _unused_)
 {
-	remove_directory(directory->path);
+	remove_directory(directory);
 }
 
-#define DIRECTORY(name) _cleanup_(directory_deinit) struct directory name = directory_new()
+#define DIRECTORY _cleanup_(end) bool has_directory _unused_ = begin()
 
 static struct cgroups find(const char *mountinfo)
 {
-	char path[] = "/tmp/userevd-mountinfo-XXXXXX";
-	int fd = mkstemp(path);
+	_cleanup_(fd_closep) int fd = memfd_create("mountinfo", MFD_CLOEXEC);
 	struct cgroups cgroups;
+	char path[32];
 
-	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, mountinfo, strlen(mountinfo)), (ssize_t)strlen(mountinfo));
-	close(fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	memset(&cgroups, 'x', sizeof(cgroups));
 	ck_assert_int_eq(cgroups_find(path, &cgroups), 0);
-	unlink(path);
 	return cgroups;
 }
 
@@ -147,7 +141,7 @@ TEST(mount_of_cgroups_is_found)
 	}
 }
 
-TEST(missing_mountinfo_is_an_error)
+TEST(missing_or_truncated_mountinfo_is_an_error)
 {
 	struct cgroups cgroups;
 
@@ -155,13 +149,7 @@ TEST(missing_mountinfo_is_an_error)
 	ck_assert_int_eq(cgroups_find("/nowhere/mountinfo", &cgroups), -ENOENT);
 	ck_assert_str_eq(cgroups.mount, "");
 	ck_assert_str_eq(cgroups.controller, "");
-}
-
-/* The mount of cgroup2 could be in the missing part. */
-TEST(truncated_mountinfo_is_an_error)
-{
-	struct cgroups cgroups;
-
+	/* The mount of cgroup2 could be in the missing part. */
 	ck_assert_int_eq(cgroups_find("/", &cgroups), -EISDIR);
 }
 
@@ -193,50 +181,34 @@ ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
 	return (ssize_t)length;
 }
 
-static void make(const struct directory *directory, const char *path)
+static void make(const char *path)
 {
 	char whole[128];
 
-	snprintf(whole, sizeof(whole), "%s%s", directory->path, path);
+	snprintf(whole, sizeof(whole), "%s%s", directory, path);
 	ck_assert_int_eq(mkdir(whole, 0755), 0);
 }
 
-static uint64_t inode(const struct directory *directory, const char *path)
+static uint64_t inode(const char *path)
 {
 	struct stat status;
 	char whole[128];
 
-	snprintf(whole, sizeof(whole), "%s%s", directory->path, path);
+	snprintf(whole, sizeof(whole), "%s%s", directory, path);
 	ck_assert_int_eq(stat(whole, &status), 0);
 	return status.st_ino;
 }
 
-static struct cgroups cgroups_in(const struct directory *directory, const char *root)
+static struct cgroups cgroups_in(const char *root)
 {
 	struct cgroups cgroups = { 0 };
 
-	string_copy(cgroups.mount, sizeof(cgroups.mount), directory->path);
+	string_copy(cgroups.mount, sizeof(cgroups.mount), directory);
 	string_copy(cgroups.root, sizeof(cgroups.root), root);
 	return cgroups;
 }
 
-TEST(id_is_the_inode_of_the_directory)
-{
-	DIRECTORY(directory);
-	struct cgroups cgroups = cgroups_in(&directory, "/");
-	uint64_t id;
-
-	make(&directory, "/a");
-	make(&directory, "/a/b");
-	ck_assert_uint_eq(cgroup_id(&cgroups, "/"), inode(&directory, "/"));
-	ck_assert_uint_eq(cgroup_id(&cgroups, "/a"), inode(&directory, "/a"));
-	id = cgroup_id(&cgroups, "/a/b");
-	ck_assert_uint_eq(id, inode(&directory, "/a/b"));
-	ck_assert_uint_ne(id, cgroup_id(&cgroups, "/a"));
-	ck_assert_uint_eq(cgroup_id(&cgroups, "/a/c"), 0);
-}
-
-TEST(path_outside_the_mount_has_no_id)
+TEST(id_is_the_inode_of_a_directory_in_the_mount)
 {
 	static const struct {
 		const char *root, *path, *directory; /* NULL: none */
@@ -249,80 +221,51 @@ TEST(path_outside_the_mount_has_no_id)
 		{ "/machine.slice/one", "/machine.slice/one/../mountfringe", NULL },
 		/* Its name begins like that of the root. */
 		{ "/machine.slice/one", "/machine.slice/onefringe", NULL },
+		{ "/", "/", "/mount" },
 		{ "/", "/inside", "/mount/inside" },
+		{ "/", "/missing", NULL },
 		{ "/", "/..", NULL },
 		{ "/", "/../", NULL },
 		{ "/", "/../../etc", NULL },
 		{ "/", "/inside/..", NULL },
 	};
-	DIRECTORY(directory);
-	char mount[sizeof(directory.path) + 8];
+	DIRECTORY;
+	char mount[sizeof(directory) + 8];
 
-	make(&directory, "/mount");
-	make(&directory, "/mount/inside");
-	make(&directory, "/mountfringe");
-	snprintf(mount, sizeof(mount), "%s/mount", directory.path);
+	make("/mount");
+	make("/mount/inside");
+	make("/mountfringe");
+	snprintf(mount, sizeof(mount), "%s/mount", directory);
 	owner = 1000;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct cgroups cgroups = cgroups_in(&directory, cases[i].root);
+		struct cgroups cgroups = cgroups_in(cases[i].root);
 
 		string_copy(cgroups.mount, sizeof(cgroups.mount), mount);
 		ck_assert_msg(cgroup_id(&cgroups, cases[i].path) ==
-				      (cases[i].directory ? inode(&directory, cases[i].directory) : 0),
+				      (cases[i].directory ? inode(cases[i].directory) : 0),
 			      "%s", cases[i].path);
 		ck_assert(cgroup_is_delegated(&cgroups, cases[i].path) == (cases[i].directory != NULL));
 	}
 }
 
-TEST(only_mark_1_is_delegation)
+TEST(mark_1_or_another_owner_is_delegation)
 {
 	static const char *const values[] = { "1", "0", "", "yes", "11", "1234567890" };
-	DIRECTORY(directory);
-	struct cgroups cgroups = cgroups_in(&directory, "/");
+	DIRECTORY;
+	struct cgroups cgroups = cgroups_in("/");
 	char path[128];
 
-	make(&directory, "/a");
-	make(&directory, "/b");
-	snprintf(path, sizeof(path), "%s/a", directory.path);
+	make("/a");
+	make("/b");
+	snprintf(path, sizeof(path), "%s/a", directory);
 	marked = path;
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		mark = values[i];
 		ck_assert(cgroup_is_delegated(&cgroups, "/a") == (i == 0));
+		ck_assert(!cgroup_is_delegated(&cgroups, "/b"));
 	}
-	mark = "1";
-	ck_assert(!cgroup_is_delegated(&cgroups, "/b"));
-}
-
-TEST(cgroup_of_another_owner_is_delegated)
-{
-	DIRECTORY(directory);
-	struct cgroups cgroups = cgroups_in(&directory, "/");
-
-	make(&directory, "/a");
-	ck_assert(!cgroup_is_delegated(&cgroups, "/a"));
 	owner = 1000;
 	ck_assert(cgroup_is_delegated(&cgroups, "/a"));
-	ck_assert(!cgroup_is_delegated(&cgroups, "/b"));
-}
-
-static const struct cgroups nowhere;
-
-static enum policy_tenant count_question(void *data, const char *path _unused_)
-{
-	++*(unsigned *)data;
-	return POLICY_TENANT_UNSET;
-}
-
-TEST(deep_path_has_at_most_twelve_levels_checked)
-{
-	char path[PATH_MAX] = "";
-	unsigned questions = 0;
-
-	for (size_t i = 0; i < 1900; i++)
-		memcpy(path + 2 * i, "/a", 3);
-	cgroup_cut_to_tenant(&nowhere, path, count_question, &questions);
-	ck_assert_str_eq(path, "/a/a");
-	ck_assert_uint_le(questions, 12);
 }
 
 TEST(overlong_path_has_no_id)
@@ -353,83 +296,4 @@ TEST(cgroup_of_an_exited_process_is_esrch)
 		_exit(0);
 	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 	ck_assert_int_eq(cgroup_of_process(&cgroups, child, path, sizeof(path)), -ESRCH);
-}
-
-/* The boundary, and the paths that were checked. */
-struct asked {
-	const char *boundary;
-	struct text paths;
-	char buffer[256];
-};
-
-static enum policy_tenant rule_of(void *data, const char *path)
-{
-	struct asked *asked = data;
-
-	text_printf(&asked->paths, "%s ", path);
-	return asked->boundary && streq(path, asked->boundary) ? POLICY_TENANT_YES : POLICY_TENANT_UNSET;
-}
-
-static const char *cut(const char *path, const char *boundary)
-{
-	static char tenant[128];
-	struct asked asked = { .boundary = boundary };
-
-	asked.paths = text_make(asked.buffer, sizeof(asked.buffer));
-	string_copy(tenant, sizeof(tenant), path);
-	cgroup_cut_to_tenant(&nowhere, tenant, rule_of, &asked);
-	return tenant;
-}
-
-TEST(path_is_cut_to_the_boundary_or_second_level)
-{
-	static const struct {
-		const char *path, *boundary, *tenant;
-	} cases[] = {
-		{ "/", NULL, "/" },
-		{ "/a", NULL, "/a" },
-		{ "/a/b", NULL, "/a/b" },
-		{ "/a/b/c", NULL, "/a/b" },
-		{ "/a/b/c/d/e", NULL, "/a/b" },
-		{ "/user.slice/user-1000.slice/session-3.scope", NULL, "/user.slice/user-1000.slice" },
-		{ "", NULL, "" },
-		{ "/a/b/c/d/e", "/a", "/a" },
-		{ "/a/b/c/d/e", "/a/b", "/a/b" },
-		{ "/a/b/c/d/e", "/a/b/c", "/a/b/c" },
-		{ "/a/b/c/d/e", "/a/b/c/d", "/a/b/c/d" },
-		{ "/a/b/c/d/e", "/a/b/c/d/e", "/a/b/c/d/e" },
-		{ "/", "/", "/" },
-		{ "/a", "/a", "/a" },
-		/* Boundaries of other paths have no effect. */
-		{ "/a/b/c", "/a/b/c/d", "/a/b" },
-		{ "/a/b/c", "/", "/a/b" },
-		{ "/machine.slice/box.scope/made/..2", "/machine.slice/box.scope", "/machine.slice/box.scope" },
-		{ "/machine.slice/box.scope/made/..2", NULL, "/machine.slice/box.scope" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		ck_assert_str_eq(cut(cases[i].path, cases[i].boundary), cases[i].tenant);
-}
-
-static enum policy_tenant always(void *data _unused_, const char *path _unused_)
-{
-	return POLICY_TENANT_YES;
-}
-
-TEST(outermost_of_several_boundaries_counts)
-{
-	char path[] = "/a/b/c";
-
-	cgroup_cut_to_tenant(&nowhere, path, always, NULL);
-	ck_assert_str_eq(path, "/a");
-}
-
-TEST(ancestors_are_checked_once_from_the_outermost)
-{
-	struct asked asked = { 0 };
-	char path[] = "/a/b/c/d";
-
-	asked.paths = text_make(asked.buffer, sizeof(asked.buffer));
-	cgroup_cut_to_tenant(&nowhere, path, rule_of, &asked);
-	ck_assert_str_eq(asked.buffer, "/a /a/b /a/b/c /a/b/c/d ");
 }

@@ -4,7 +4,6 @@
 /* Policy files in a temporary directory, for tests. */
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -24,16 +23,10 @@ static inline bool begin(void)
 	return true;
 }
 
-static inline int remove_one(const char *path, const struct stat *status _unused_, int type _unused_,
-			     struct FTW *at _unused_)
-{
-	return remove(path);
-}
-
 static inline void end(const bool *has_directory _unused_)
 {
 	problems_deinit(&problems);
-	ck_assert_int_eq(nftw(scratch, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	remove_directory(scratch);
 }
 
 /* To be the first line of a test: removes the files at its end. */
@@ -84,13 +77,22 @@ static inline const char *all_problems(void)
 	return buffer;
 }
 
-static inline struct policy *load(void)
+/* Its problems are these; the policy of files with errors is NULL. */
+static inline struct policy *load_with(int answer, const char *expected)
 {
 	struct policy *policy = NULL;
 
 	problems_deinit(&problems);
-	ck_assert_msg(policy_load(directories, NULL, &problems, &policy) == 0, "%s", all_problems());
+	ck_assert_int_eq(policy_load(directories, NULL, &problems, &policy), answer);
+	ck_assert_str_eq(all_problems(), expected);
+	ck_assert((policy == NULL) == (answer != 0));
+	ck_assert((problems.errors > 0) == (answer != 0));
 	return policy;
+}
+
+static inline struct policy *load(void)
+{
+	return load_with(0, "");
 }
 
 static inline struct policy *load_text(const char *text)
@@ -99,18 +101,18 @@ static inline struct policy *load_text(const char *text)
 	return load();
 }
 
-static inline void expect_problems(int answer, const char *text, const char *expected)
+/* "value@file:line", or "nothing". */
+static inline const char *shown(enum policy_key key, const struct policy_value *value)
 {
-	struct policy *policy = NULL;
+	static char buffer[512];
+	struct text text = text_make(buffer, sizeof(buffer));
 
-	put("etc/a.conf", text);
-	problems_deinit(&problems);
-	ck_assert_int_eq(policy_load(directories, NULL, &problems, &policy), answer);
-	ck_assert_str_eq(all_problems(), expected);
-	ck_assert((policy == NULL) == (answer != 0));
-	ck_assert((problems.errors > 0) == (answer != 0));
-	policy_unref(policy);
-	problems_deinit(&problems);
+	if (!value)
+		return "nothing";
+	policy_value_text(key, value, &text);
+	if (value->origin.file)
+		text_printf(&text, "@%s:%u", strrchr(value->origin.file, '/') + 1, value->origin.line);
+	return buffer;
 }
 
 #define POLICY(name, text) _cleanup_(policy_unrefp) struct policy *name = load_text(text)

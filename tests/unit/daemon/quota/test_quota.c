@@ -62,16 +62,6 @@ static void refund(struct quota_charge *charges, size_t n)
 		quota_charge_deinit(&charges[i]);
 }
 
-/* Charges events until one is refused. Returns how many were admitted. */
-static size_t charge_all(struct books *books, struct quota *quota, struct quota_charge *ret)
-{
-	size_t n = 0;
-
-	while (n < EVENTS && charge(books, quota, n, &ret[n]) == 0)
-		n++;
-	return n;
-}
-
 TEST(lowest_full_level_is_named_in_the_refusal)
 {
 	for (size_t full = 1; full < 8; full++) {
@@ -146,118 +136,35 @@ TEST(huge_reserves_leave_an_empty_pool)
 	reserve_unref(NULL);
 }
 
-TEST(single_tenant_gets_half_of_the_pool)
-{
-	BOOKS(books, 40);
-	struct quota_charge charges[EVENTS] = { 0 };
-
-	ck_assert_uint_eq(charge_all(&books, &books.tenant[0][0], charges), 20);
-	ck_assert_int_eq(charge(&books, &books.tenant[0][0], 20, &charges[20]), QUOTA_E_SHARE);
-	/* (1 + 1) * (20 + 1) - 20 */
-	ck_assert_uint_eq(books.refusal.needed, 22);
-	ck_assert_uint_eq(books.refusal.remaining, 20);
-	ck_assert_uint_eq(books.refusal.sharing, 1);
-	ck_assert_uint_eq(books.root.held, 20);
-	refund(charges, 20);
-}
-
-TEST(least_room_above_limits_the_fair_share)
-{
-	BOOKS(books, CAPACITY);
-	struct quota_charge charges[EVENTS] = { 0 };
-
-	quota_set_maximum(&books.slice[0], 12, true);
-	ck_assert_uint_eq(charge_all(&books, &books.tenant[0][0], charges), 6);
-	refund(charges, 6);
-	quota_set_maximum(&books.root, 8, true);
-	ck_assert_uint_eq(charge_all(&books, &books.tenant[0][0], charges), 4);
-	ck_assert_int_eq(charge(&books, &books.tenant[0][0], 4, &charges[4]), QUOTA_E_SHARE);
-	ck_assert_ptr_eq(books.refusal.at, &books.tenant[0][0]);
-	ck_assert_uint_eq(books.refusal.remaining, 4);
-	refund(charges, 4);
-}
-
-TEST(square_root_of_capacity_siblings_find_room)
-{
-	enum { SIBLINGS = 300, MANY = 10000, ROOT = 100 };
-	static struct quota_event events[MANY];
-	static struct quota_charge charges[MANY];
-	static struct quota sibling[SIBLINGS];
-	struct quota_refusal refusal;
-	size_t next = 0, found_room = 0, first[SIBLINGS];
-	struct machine machine;
-	struct quota root;
-
-	machine_init(&machine, MANY);
-	quota_init(&root, NULL);
-	for (size_t i = 0; i < MANY; i++)
-		quota_event_init(&events[i], &machine);
-	for (size_t i = 0; i < SIBLINGS; i++) {
-		quota_init(&sibling[i], &root);
-		first[i] = next;
-		while (next < MANY && quota_charge(&sibling[i], &events[next], NULL, &charges[next], &refusal) == 0)
-			next++;
-		found_room += next > first[i];
-	}
-	ck_assert_uint_eq(first[1], MANY / 2);
-	ck_assert_uint_eq(first[2] - first[1], MANY / 6);
-	ck_assert_uint_ge(found_room, ROOT * 9 / 10);
-	ck_assert_uint_le(found_room, ROOT * 12 / 10);
-	refund(charges, MANY);
-	for (size_t i = 0; i < SIBLINGS; i++)
-		quota_deinit(&sibling[i]);
-	quota_deinit(&root);
-	machine_deinit(&machine);
-}
-
 /* --- assertions --- */
-
-static int run_in_child(void (*run)(struct books *), struct books *books)
-{
-	int status;
-	pid_t pid = fork();
-
-	ck_assert_int_ge(pid, 0);
-	if (pid == 0) {
-		const struct rlimit none = { 0 };
-
-		fclose(stderr);
-		setrlimit(RLIMIT_CORE, &none);
-		run(books);
-		_exit(0);
-	}
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	return status;
-}
-
-static void end_tenant(struct books *books)
-{
-	quota_deinit(&books->tenant[0][0]);
-}
-
-static void end_event(struct books *books)
-{
-	quota_event_deinit(&books->event[0]);
-}
-
-static void end_machine(struct books *books)
-{
-	machine_deinit(&books->machine);
-}
 
 TEST(end_with_a_charge_left_aborts)
 {
-	static void (*const ends[])(struct books *) = { end_tenant, end_event, end_machine };
+	enum { TENANT, EVENT, MACHINE, ALL };
+	const struct rlimit none = { 0 };
 	BOOKS(books, CAPACITY);
 	struct quota_charge receipt = { 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+	for (int end = 0; end < 2 * ALL; end++) {
+		pid_t pid;
 		int status;
 
-		ck_assert_int_eq(run_in_child(ends[i], &books), 0);
-		ck_assert_int_eq(charge(&books, &books.tenant[0][0], 0, &receipt), 0);
-		status = run_in_child(ends[i], &books);
-		ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-		quota_charge_deinit(&receipt);
+		if (end == ALL)
+			ck_assert_int_eq(charge(&books, &books.tenant[0][0], 0, &receipt), 0);
+		pid = fork();
+		if (pid == 0) {
+			fclose(stderr);
+			setrlimit(RLIMIT_CORE, &none);
+			if (end % ALL == TENANT)
+				quota_deinit(&books.tenant[0][0]);
+			else if (end % ALL == EVENT)
+				quota_event_deinit(&books.event[0]);
+			else
+				machine_deinit(&books.machine);
+			_exit(0);
+		}
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_int_eq(status, end < ALL ? 0 : SIGABRT);
 	}
+	quota_charge_deinit(&receipt);
 }

@@ -44,6 +44,8 @@ static bool is_held(const struct history *history, int level)
 
 static void expect_levels(const struct history *history)
 {
+	unsigned n = 0;
+
 	for (int i = 0; i < (int)LEVELS; i++) {
 		const struct level *level = find_level(history, i);
 
@@ -51,9 +53,11 @@ static void expect_levels(const struct history *history)
 		       level ? "there" : "not there");
 		if (!level)
 			continue;
+		n++;
 		expect_quota(history, &level->quota[RESOURCE_EVENTS], (struct node){ .level = i });
 		expect_quota(history, &level->own[RESOURCE_EVENTS], (struct node){ .level = i, .own = true });
 	}
+	expect(HASH_CNT(by_path, history->table) == n, "step %u: there are other levels", history->step);
 }
 
 static void expect_machine(const struct history *history)

@@ -74,15 +74,6 @@ static void expect_exceeded(struct world *world, const char *sentence)
 	expect(world, &world->tenant, REFUSAL_QUOTA_EXCEEDED, sentence);
 }
 
-TEST(maximum_is_named_with_its_numbers)
-{
-	WORLD(world, 10);
-
-	level_set_maximum(world.tenant.level, RESOURCE_EVENTS, 1, false);
-	charge(&world, 1);
-	expect_exceeded(&world, "this tenant holds 1 of 1 events; release some, or ask the admin for a larger maximum");
-}
-
 /* A value of the policy, in some section. */
 static struct policy_value value_in(const char *section, uint32_t number)
 {

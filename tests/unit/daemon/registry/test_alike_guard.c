@@ -61,109 +61,47 @@ TEST(required_guard_that_is_gone_refuses_new_clients)
 	expect_account(&c[1], N, N, 0);
 }
 
+/* Any of the clients that share it may have done that. */
 TEST(self_registered_file_disconnects_all_clients)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 3);
+	WELCOMED_AS(other, world, 1, getuid() + 1);
 	struct list list = list_of(0, N);
 	uint32_t stream = get_list(&c[0], &list).answer[0].stream;
 
 	get_list(&c[1], &list);
+	get(&other, "event_0 u32 x");
 	set_guard(world, false);
 	get(&c[2], "event_50 u32 x");
 	register_on(stream);
 	streams_probe(&world->daemon->registry);
+	ck_assert_uint_eq(count_self_registered(&other), 1);
 	expect_cut(&c[0], REFUSAL_SELF_REGISTERED);
 	expect_cut(&c[1], REFUSAL_SELF_REGISTERED);
+	expect_silence(&other);
+	expect_silence(&c[2]);
+	ck_assert_uint_eq(count_self_registered(&other), 1);
 	check_books(world->daemon);
-	ck_assert_uint_eq(world->daemon->registry.leases, 1);
+	ck_assert_uint_eq(world->daemon->registry.leases, 2);
 	set_guard(world, true);
 	ck_assert_uint_ne(get_list(&c[2], &list).answer[0].stream, stream);
 }
 
-TEST(dying_file_serves_its_clients_alone)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 5);
-	struct list list = list_of(0, N);
-	struct granted one = get_list(&c[0], &list), other;
-
-	get_list(&c[1], &list);
-	leave_dead(&c[1], STREAM_DEAD_MIN + 1);
-	other = get_list(&c[2], &list);
-	ck_assert_uint_ne(one.answer[0].stream, other.answer[0].stream);
-	ck_assert_uint_eq(one.answer[0].bit, other.answer[0].bit);
-	get_list(&c[3], &list);
-	other = get_list(&c[0], &list);
-	expect_same_answers(&one, &other, N);
-	/* The old file serves no new client. */
-	end_hang_up(&c[0]);
-	check_books(world->daemon);
-	get_list(&c[4], &list);
-	ck_assert_uint_eq(world->daemon->registry.leases, 4 * N);
-}
-
 /* --- at the same time --- */
-
-/* All ask for the same, while the kernel holds. */
-static struct list ask_alike(struct end *ends, unsigned n, unsigned events)
-{
-	const struct list list = list_of(0, events);
-
-	hold();
-	for (unsigned i = 0; i < n; i++)
-		say_list(&ends[i], &list);
-	return list;
-}
 
 TEST(clients_that_all_leave_while_waiting_leave_nothing)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 3);
+	struct list list = list_of(0, N);
 
-	ask_alike(c, 3, N);
-	break_connection(&c[1]);
-	break_connection(&c[0]);
-	break_connection(&c[2]);
+	hold();
+	for (unsigned i = 0; i < 3; i++)
+		say_list(&c[i], &list);
+	for (unsigned i = 0; i < 3; i++)
+		break_connection(&c[(i + 1) % 3]);
 	expect_charged(world, N, 0);
 	hold_no_more();
 	expect_all_gone(world);
-}
-
-/* The daemon finds that out with the answer. */
-TEST(first_client_that_has_hung_up_leaves_the_file)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 2);
-	struct list list = ask_alike(c, 2, N);
-
-	end_hang_up(&c[0]);
-	hold_no_more();
-	expect_list(&c[1], &list);
-	expect_asked(KERNEL_STREAM_NEW, 1);
-	expect_asked(KERNEL_REGISTER, 2 * N);
-	expect_charged(world, N, N);
-}
-
-TEST(guard_that_goes_separates_waiting_clients)
-{
-	for (unsigned required = 0; required < 2; required++) {
-		_cleanup_(world_leave) struct world *world = world_on(required ? "require" : "prefer", true);
-		CLIENTS(c, world, 3);
-		struct list list = ask_alike(c, 3, N);
-
-		set_guard(world, false);
-		hold_no_more();
-		for (unsigned i = 0; i < 3; i++)
-			expect_list_refused(&c[i], &list, REFUSAL_TROUBLE);
-		for (unsigned i = 0; i < 3; i++) {
-			say_list(&c[i], &list);
-			if (required)
-				expect_list_refused(&c[i], &list, REFUSAL_TROUBLE);
-			else
-				expect_list(&c[i], &list);
-		}
-		look_at_lingering(world);
-		ck_assert_uint_eq(count_fake_streams(), required ? 0 : 3);
-	}
 }

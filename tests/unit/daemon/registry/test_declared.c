@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "daemon/limits.h"
 #include "tests/unit/books.h"
 
 #define ONE "[Event one]\nFields=u32 x\n"
@@ -34,34 +35,19 @@ TEST(declared_events_are_charged_to_the_machine_alone)
 {
 	GUARDED(world);
 	WELCOMED(end, world, 1);
+	unsigned calls;
 
+	adopt(world, "[/]\nMaxEvents=1\n" ONE TWO, 1);
 	adopt(world, ONE TWO, 2);
 	ck_assert_uint_eq(find_event(one)->stream, find_event(two)->stream);
 	ck_assert_uint_eq(world->daemon->registry.machine.common, 2);
 	ck_assert_uint_eq(query(&end).events, 0);
-	adopt(world, "", 0);
-	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
-	ck_assert_ptr_null(policy_tenant_of(world));
-}
-
-TEST(declared_events_count_in_the_maximum_of_the_root)
-{
-	GUARDED(world);
-
-	adopt(world, "[/]\nMaxEvents=1\n" ONE TWO, 1);
-	adopt(world, "", 0);
-}
-
-TEST(same_declarations_ask_the_kernel_for_nothing)
-{
-	GUARDED(world);
-	unsigned calls;
-
-	adopt(world, ONE TWO, 2);
 	calls = count_calls();
 	adopt(world, TWO ONE, 2);
 	ck_assert_uint_eq(count_calls(), calls);
 	adopt(world, "", 0);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 0);
+	ck_assert_ptr_null(policy_tenant_of(world));
 }
 
 TEST(event_that_stays_declared_is_never_gone)
@@ -144,12 +130,17 @@ TEST(refused_declaration_is_tried_again_at_a_reload)
 TEST(declared_name_that_settles_is_asked_for_again)
 {
 	GUARDED(world);
+	struct registry *registry = &world->daemon->registry;
 
+	/* However slow the machine is, it does not settle while the policy is read. */
+	registry->w_settling.repeat = 3600.;
 	refuse(KERNEL_REGISTER, KERNEL_E_SETTLING, 0, 1);
 	adopt(world, ONE TWO, 1);
 	ck_assert_ptr_nonnull(find_event(two));
-	while (!TAILQ_EMPTY(&world->daemon->registry.settling))
-		ev_run(world->daemon->loop, EVRUN_ONCE);
+	registry->w_settling.repeat = SETTLE_INTERVAL;
+	ev_timer_again(registry->loop, &registry->w_settling);
+	while (!TAILQ_EMPTY(&registry->settling))
+		ev_run(registry->loop, EVRUN_ONCE);
 	expect_kernel_has(1, 2);
 	expect_asked(KERNEL_REGISTER, 3);
 	check_books(world->daemon);
@@ -161,6 +152,10 @@ TEST(name_held_with_other_fields_is_not_declared)
 	GUARDED(world);
 	WELCOMED(end, world, 1);
 
+	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
+	adopt(world, ONE TWO, 1);
+	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
+	/* The program may want to join the foreign event. */
 	get(&end, "one u64 y");
 	adopt(world, ONE, 1);
 	ck_assert_ptr_null(policy_tenant_of(world));
@@ -201,19 +196,6 @@ TEST(shortage_of_memory_declares_all_or_nothing)
 	} while (left <= 0);
 	ck_assert_uint_eq(count_fake_slots(), 2);
 	adopt(world, "", 0);
-}
-
-TEST(name_that_the_kernel_refuses_is_free_for_programs)
-{
-	GUARDED(world);
-	WELCOMED(end, world, 1);
-
-	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
-	world_adopt(world, ONE TWO);
-	ck_assert_uint_eq(world->daemon->registry.machine.common, 1);
-	/* The program may want to join the foreign event. */
-	get(&end, "one u64 y");
-	world_adopt(world, "");
 }
 
 TEST(declared_event_that_cannot_persist_is_asked_once)

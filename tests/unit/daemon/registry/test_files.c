@@ -31,8 +31,10 @@ TEST(file_beyond_the_maximum_is_refused_with_the_key)
 	WELCOMED(second, world, 1);
 	WELCOMED(neighbour, world, 2);
 
-	world_adopt(world, "[Daemon]\nDefaultMaxFiles=1\n");
+	world_adopt(world, "[/]\nMaxFiles=1\n");
 	get(&first, "event u32 x");
+	expect_refusal(&neighbour, "event u32 x", "all in the cgroup / hold 1 of 1 data files (MaxFiles=1 of [/])");
+	world_adopt(world, "[Daemon]\nDefaultMaxFiles=1\n");
 	expect_refusal(&second, "event u32 x", "this tenant holds 1 of 1 data files (DefaultMaxFiles=1 of [Daemon])");
 	expect_refusal(&second, "other u32 x", "close some, or ask the admin for a larger maximum");
 	ck_assert_uint_eq(count_fake_streams(), 1);
@@ -44,17 +46,6 @@ TEST(file_beyond_the_maximum_is_refused_with_the_key)
 	world_adopt(world, "[Daemon]\nDefaultMaxFiles=2\n");
 	get(&second, "event u32 x");
 	check_books(world->daemon);
-}
-
-TEST(maximum_further_up_names_its_section)
-{
-	UNGUARDED(world);
-	WELCOMED(first, world, 1);
-	WELCOMED(second, world, 2);
-
-	world_adopt(world, "[/]\nMaxFiles=1\n");
-	get(&first, "event u32 x");
-	expect_refusal(&second, "event u32 x", "all in the cgroup / hold 1 of 1 data files (MaxFiles=1 of [/])");
 }
 
 TEST(file_counts_until_no_copy_is_open)

@@ -66,39 +66,36 @@ TEST(later_event_with_other_fields_is_multi_format)
 	check_books(world->daemon);
 }
 
+/* Unless it has that format, too. */
 TEST(name_that_the_kernel_has_becomes_multi_format)
 {
-	GUARDED(world);
-	WELCOMED(end, world, 1);
-	struct answer answer[3], again;
+	static const struct {
+		unsigned well, times, asked, multi;
+		uint32_t refusal; /* of the first */
+	} cases[] = {
+		{ .well = 1, .times = 1, .asked = 4, .multi = 1, REFUSAL_NONE },
+		{ .well = 0, .times = 4, .asked = 6, .multi = 2, REFUSAL_NAME_TAKEN },
+	};
 
-	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 1, 1);
-	REGISTER(&end, "one u32 x", "two u32 x", "three u32 x");
-	expect_answers(&end, answer, 3);
-	for (size_t i = 0; i < 3; i++)
-		ck_assert_uint_eq(answer[i].refusal, REFUSAL_NONE);
-	expect_asked(KERNEL_REGISTER, 4);
-	ck_assert_uint_eq(count_multi_slots(), 1);
-	ck_assert_uint_eq(query(&end).events, 3);
-	again = get(&end, "one u32 x");
-	expect_same_answer(&answer[0], &again);
-	check_books(world->daemon);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		GUARDED(world);
+		WELCOMED(end, world, 1);
+		struct answer answer[3], again;
 
-TEST(name_that_is_taken_twice_is_refused)
-{
-	GUARDED(world);
-	WELCOMED(end, world, 1);
-	struct answer answer[2];
-
-	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 3);
-	REGISTER(&end, "one u32 x", "two u32 x");
-	expect_answers(&end, answer, 2);
-	ck_assert_uint_eq(answer[0].refusal, REFUSAL_NAME_TAKEN);
-	ck_assert_uint_eq(answer[1].refusal, REFUSAL_NONE);
-	expect_asked(KERNEL_REGISTER, 4);
-	ck_assert_uint_eq(query(&end).events, 1);
-	check_books(world->daemon);
+		refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, cases[i].well, cases[i].times);
+		REGISTER(&end, "one u32 x", "two u32 x", "three u32 x");
+		expect_answers(&end, answer, 3);
+		for (size_t j = 0; j < 3; j++)
+			ck_assert_uint_eq(answer[j].refusal, j == 0 ? cases[i].refusal : REFUSAL_NONE);
+		expect_asked(KERNEL_REGISTER, cases[i].asked);
+		ck_assert_uint_eq(count_multi_slots(), cases[i].multi);
+		ck_assert_uint_eq(query(&end).events, cases[i].refusal ? 2 : 3);
+		check_books(world->daemon);
+		if (cases[i].refusal)
+			continue;
+		again = get(&end, "one u32 x");
+		expect_same_answer(&answer[0], &again);
+	}
 }
 
 /* By then the packet that asked has been overwritten by the one of another tenant. */
@@ -185,20 +182,6 @@ TEST(policy_may_forbid_a_second_format)
 	refuse(KERNEL_REGISTER, KERNEL_E_NAME_TAKEN, 0, 1);
 	be_refused(&first, "kernels u64 x", REFUSAL_NAME_TAKEN);
 	expect_charged(world, 1, 1);
-}
-
-TEST(name_with_other_fields_is_taken_on_older_kernels)
-{
-	GUARDED(world);
-	WELCOMED(first, world, 1);
-	WELCOMED(other, world, 2);
-
-	script.kernel->facts.flags &= (uint16_t)~KERNEL_MULTI_FORMAT;
-	get(&first, "event u32 x");
-	be_refused(&first, "event u64 x", REFUSAL_NAME_TAKEN);
-	be_refused(&other, "event u64 x", REFUSAL_NAME_TAKEN);
-	expect_charged(world, 1, 1);
-	ck_assert_uint_eq(query(&other).events, 0);
 }
 
 TEST(unsupported_flag_is_refused_and_costs_nothing)

@@ -37,19 +37,6 @@ static void expect_right(const struct id_table *table, uint32_t n)
 	ck_assert_uint_eq(listed, there);
 }
 
-TEST(empty_table_takes_no_memory)
-{
-	struct id_table table = { 0 };
-	struct thing thing = { .id = 7 };
-
-	ck_assert_ptr_null(id_table_find(&table, 7));
-	ck_assert(id_table_add(&table, &thing));
-	ck_assert_ptr_eq(id_table_find(&table, 7), &thing);
-	ck_assert_ptr_null(id_table_find(&table, 8));
-	id_table_remove(&table, &thing);
-	ck_assert_ptr_null(table.slot);
-}
-
 /* In random order, so that gaps are closed in runs of all lengths, and around the end. */
 TEST(removed_things_leave_the_others)
 {

@@ -167,44 +167,35 @@ TEST(released_event_is_kept_too)
 }
 
 /* A service that is started again is another tenant of the same path, since its cgroup has another id. */
-static void make_cgroup(struct world *world, const char *name)
+static void make_cgroup(struct world *world, char mount[64])
 {
 	struct cgroups *cgroups = &world->daemon->registry.cgroups;
-	char path[PATH_MAX + 16];
+	char path[80];
 
+	make_temporary_directory(mount, 64);
 	*cgroups = (struct cgroups){ .root = "/" };
-	snprintf(cgroups->mount, sizeof(cgroups->mount), "%s/%s", world->directory, name);
-	snprintf(path, sizeof(path), "%s/world", cgroups->mount);
-	ck_assert_int_eq(mkdir(cgroups->mount, 0700), 0);
+	string_copy(cgroups->mount, sizeof(cgroups->mount), mount);
+	snprintf(path, sizeof(path), "%s/world", mount);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
-}
-
-static void remove_cgroup(const struct world *world, const char *name)
-{
-	char path[sizeof(world->directory) + 32];
-
-	snprintf(path, sizeof(path), "%s/%s/world", world->directory, name);
-	rmdir(path);
-	*strrchr(path, '/') = '\0';
-	rmdir(path);
 }
 
 TEST(kept_stream_may_be_the_last_of_its_tenant)
 {
 	UNGUARDED(world);
+	char first[64], next[64];
 
 	world->daemon->registry.max_events = 1;
 	keep_for(world, "1h");
-	make_cgroup(world, "first");
+	make_cgroup(world, first);
 	run_program(world, "one u32 x", NULL);
-	make_cgroup(world, "next");
+	make_cgroup(world, next);
 	WELCOMED(end, world, 1);
 	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->registry.tenants), 2);
 	be_refused(&end, "one u32 x", REFUSAL_QUOTA_EXCEEDED);
 	check_books(world->daemon);
 	get(&end, "one u32 x");
-	remove_cgroup(world, "first");
-	remove_cgroup(world, "next");
+	remove_directory(first);
+	remove_directory(next);
 	keep_nothing(world);
 }
 

@@ -35,21 +35,6 @@ TEST(second_identical_request_is_the_precedent)
 	expect_charged(world, N, 3 * N);
 }
 
-/* Its share of the stream, and the table of its leases. */
-TEST(answer_by_precedent_costs_two_allocations)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 3);
-	struct list list = list_of(0, STREAM_EVENTS_MAX);
-
-	get_list(&c[0], &list);
-	get_list(&c[1], &list);
-	allocations_given = 2;
-	get_list(&c[2], &list);
-	ck_assert_int_eq(allocations_given, 0);
-	allocations_given = -1;
-}
-
 TEST(short_refused_or_persistent_request_is_no_precedent)
 {
 	GUARDED(world);

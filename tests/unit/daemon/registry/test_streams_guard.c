@@ -77,27 +77,30 @@ TEST(streams_are_shared_again_when_the_guard_is_back)
 	expect_logged(logged(), "the guard is back", 1);
 }
 
-/* Events that the others registered on it would be there, too. */
+/* Events that the others registered on it would be there, too. Nobody gets a file where the guard is required. */
 TEST(stream_made_without_the_guard_is_for_one_client)
 {
-	for (unsigned n = 1; n <= 4; n++) {
-		GUARDED(world);
+	for (unsigned i = 0; i < 8; i++) {
+		const unsigned n = 1 + i / 2, required = i % 2, sent = n == 1 && !required;
+		_cleanup_(world_leave) struct world *world = world_on(required ? "require" : "prefer", true);
 		CLIENTS(c, world, n);
 
 		hold();
-		for (unsigned i = 0; i < n; i++)
-			REGISTER(&c[i], "one u32 x", "two u32 x", "one u32 x");
+		for (unsigned j = 0; j < n; j++)
+			REGISTER(&c[j], "one u32 x", "two u32 x", "one u32 x");
 		set_guard(world, false);
 		hold_no_more();
-		for (unsigned i = 0; i < n; i++) {
-			expect_each(&c[i], n == 1 ? REFUSAL_NONE : REFUSAL_TROUBLE, 3);
-			ck_assert_int_eq(c[i].stream >= 0, n == 1);
+		for (unsigned j = 0; j < n; j++) {
+			expect_each(&c[j], sent ? REFUSAL_NONE : REFUSAL_TROUBLE, 3);
+			ck_assert_int_eq(c[j].stream >= 0, sent);
 		}
-		ck_assert_uint_eq(count_fake_streams(), n == 1);
-		for (unsigned i = 0; i < n; i++) {
-			get(&c[i], "one u32 x");
-			ck_assert(i == 0 || !is_same_file(c[0].stream, c[i].stream));
+		ck_assert_uint_eq(count_fake_streams(), sent);
+		for (unsigned j = 0; j < n; j++) {
+			REGISTER(&c[j], "one u32 x");
+			expect_each(&c[j], required ? REFUSAL_TROUBLE : REFUSAL_NONE, 1);
+			ck_assert(j == 0 || required || !is_same_file(c[0].stream, c[j].stream));
 		}
+		ck_assert_uint_eq(count_fake_streams(), required ? 0 : n);
 	}
 }
 
@@ -240,28 +243,6 @@ TEST(self_registration_disconnects_one_client_alone)
 	streams_probe(&world->daemon->registry);
 	expect_asked(KERNEL_CLEAN, 2);
 	ck_assert_uint_eq(count_self_registered(&c[1]), 1);
-}
-
-/* Any of the clients that share the file may have done that. */
-TEST(self_registration_on_a_shared_file_disconnects_all)
-{
-	GUARDED(world);
-	CLIENTS(c, world, 3);
-	WELCOMED_AS(other, world, 1, getuid() + 1);
-	uint32_t stream = get(&c[0], "event u32 x").stream;
-
-	get(&c[1], "event u32 x");
-	get(&other, "event u32 x");
-	set_guard(world, false);
-	get(&c[2], "event u32 x");
-	register_on(stream);
-	streams_probe(&world->daemon->registry);
-	ck_assert_uint_eq(count_self_registered(&other), 1);
-	expect_cut(&c[0], REFUSAL_SELF_REGISTERED);
-	expect_cut(&c[1], REFUSAL_SELF_REGISTERED);
-	expect_silence(&other);
-	expect_silence(&c[2]);
-	ck_assert_uint_eq(count_self_registered(&other), 1);
 }
 
 /* Before the timer looks. */

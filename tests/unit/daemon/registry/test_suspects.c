@@ -88,46 +88,44 @@ TEST(unknown_events_deny_a_tenant_with_a_kept_file)
 	}
 }
 
-TEST(unknown_events_that_have_gone_deny_nothing)
+TEST(unknown_events_deny_while_they_are_more)
 {
-	_cleanup_(fd_closep) int kept = -1;
-	UNGUARDED(world);
-	WELCOMED(end, world, 1);
-	WELCOMED(next, world, 1);
+	static const struct {
+		bool guarded;
+		uint32_t before;
+		struct {
+			uint32_t foreign;
+			uint32_t refusal;
+		} then[2];
+	} cases[] = {
+		/* They have gone. */
+		{ false, 0, { { 1, REFUSAL_TROUBLE }, { 0, REFUSAL_NONE } } },
+		/* Compared with the fewest: a program of root's has ended since, so its foreign events do not count any more. */
+		{ false, 5, { { 1, REFUSAL_NONE }, { 2, REFUSAL_TROUBLE } } },
+		{ true, 0, { { 7, REFUSAL_NONE }, { 8, REFUSAL_NONE } } },
+	};
 
-	look(world);
-	get(&end, "event u32 x");
-	look(world);
-	hang_up_and_keep(&end, &kept);
-	fake.foreign = 1;
-	look(world);
-	be_refused(&next, "next u32 x", REFUSAL_TROUBLE);
-	fake.foreign = 0;
-	look(world);
-	get(&next, "next u32 x");
-	kept = fd_close(kept);
-	look_at_lingering(world);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(fd_closep) int kept = -1;
+		_cleanup_(world_leave) struct world *world = world_on("prefer", cases[i].guarded);
+		WELCOMED(end, world, 1);
 
-/* A program of root's has ended since: its foreign events do not count any more. */
-TEST(unknown_events_are_compared_with_the_fewest)
-{
-	_cleanup_(fd_closep) int kept = -1;
-	UNGUARDED(world);
-	WELCOMED(end, world, 1);
-	WELCOMED(next, world, 1);
+		fake.foreign = cases[i].before;
+		look(world);
+		get(&end, "event u32 x");
+		look(world);
+		hang_up_and_keep(&end, &kept);
+		for (size_t j = 0; j < 2; j++) {
+			WELCOMED(next, world, 1);
 
-	fake.foreign = 5;
-	get(&end, "event u32 x");
-	look(world);
-	hang_up_and_keep(&end, &kept);
-	fake.foreign = 1;
-	look(world);
-	fake.foreign = 2;
-	look(world);
-	be_refused(&next, "next u32 x", REFUSAL_TROUBLE);
-	kept = fd_close(kept);
-	look_at_lingering(world);
+			fake.foreign = cases[i].then[j].foreign;
+			look(world);
+			REGISTER(&next, "next u32 x");
+			expect_each(&next, cases[i].then[j].refusal, 1);
+		}
+		kept = fd_close(kept);
+		look_at_lingering(world);
+	}
 }
 
 TEST(unknown_events_do_no_harm_where_no_file_is_kept)
@@ -197,20 +195,4 @@ TEST(tenant_of_a_self_registered_kept_file_gets_none)
 	kept = fd_close(kept);
 	look_at_lingering(world);
 	get(&next, "next u32 x");
-}
-
-TEST(guarded_kept_file_denies_nothing)
-{
-	_cleanup_(fd_closep) int kept = -1;
-	GUARDED(world);
-	WELCOMED(end, world, 1);
-	WELCOMED(next, world, 1);
-
-	get(&end, "event u32 x");
-	hang_up_and_keep(&end, &kept);
-	fake.foreign = 7;
-	look(world);
-	get(&next, "next u32 x");
-	kept = fd_close(kept);
-	look_at_lingering(world);
 }
