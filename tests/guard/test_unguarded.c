@@ -149,11 +149,7 @@ static uint32_t ask_for_file(const struct fixture *fixture)
 /* Events of an earlier daemon, or of the keeper's first look, may be counted as foreign a moment after their end. */
 static void await_exact_count(const struct fixture *fixture)
 {
-	uint64_t lines = 0;
-
-	for (const char *at = fixture->events_before; (at = strchr(at, '\n')); at++)
-		lines++;
-	ck_assert(eventually(status_number(fixture, "foreign") == lines - 1));
+	await_status(fixture, "foreign=%u", count_events(fixture->events_before));
 }
 
 TEST(unknown_events_deny_the_tenant_another_file)

@@ -240,7 +240,8 @@ static void clean_up(struct fixture *fixture, bool with_events, char *ret, size_
 	unlink(fixture->policy);
 	unlink(fixture->socket);
 	unlink(fixture->control);
-	rmdir(fixture->directory);
+	if (rmdir(fixture->directory) < 0)
+		text_printf(&text, "%s: %s; ", fixture->directory, strerror(errno));
 	if (fixture->keeper && !eventually(!is_running(fixture->keeper)))
 		text_printf(&text, "the keeper has survived the daemon; ");
 	for (size_t i = 0; i < fixture->n_enablers; i++)
@@ -253,7 +254,7 @@ static void clean_up(struct fixture *fixture, bool with_events, char *ret, size_
 	free(fixture->events_before);
 }
 
-int fixture_end(struct fixture *fixture, int signal)
+int fixture_end(struct fixture *fixture, pid_t victim, int signal)
 {
 	int status = -1;
 
@@ -261,8 +262,9 @@ int fixture_end(struct fixture *fixture, int signal)
 		fixture->n_enablers =
 			MIN(children_of(fixture->keeper, NULL, fixture->enablers, ARRAY_SIZE(fixture->enablers)),
 			    ARRAY_SIZE(fixture->enablers));
-	ck_assert_int_eq(kill(fixture->pid, signal), 0);
+	ck_assert_int_eq(kill(victim, signal), 0);
 	ck_assert_int_eq(waitpid(fixture->pid, &status, 0), fixture->pid);
+	fixture->pid = 0;
 	return status;
 }
 
@@ -283,7 +285,7 @@ void fixture_stop(struct fixture *fixture)
 	int status;
 
 	tracer_stop(&fixture->tracer);
-	status = fixture_end(fixture, SIGTERM);
+	status = fixture_end(fixture, fixture->pid, SIGTERM);
 	if (!settled || status != 0)
 		fixture_print_log(fixture);
 	ck_assert_msg(access(fixture->socket, F_OK) < 0, "the daemon left its socket behind");
@@ -312,7 +314,10 @@ void fixture_run(const struct daemon_test *test, void (*body)(struct fixture *))
 		return;
 	fixture_start_with_policy(&fixture, test->policy ? test->policy : "", test->options);
 	body(&fixture);
-	fixture_stop(&fixture);
+	if (fixture.pid)
+		fixture_stop(&fixture);
+	else
+		fixture_abandon(&fixture);
 }
 
 int fixture_client(const struct fixture *fixture)
@@ -410,15 +415,6 @@ static bool tally_is(const struct fixture *fixture, const struct tally *before, 
 bool tally_settles(const struct fixture *fixture, const struct tally *before, char *ret, size_t size)
 {
 	return eventually(tally_is(fixture, before, ret, size));
-}
-
-bool need_kernel(struct fixture *fixture, const char *what)
-{
-	if (!keeps_records_itself(fixture))
-		return true;
-	printf("not possible here without user_events in the kernel: %s\n", what);
-	fixture_stop(fixture);
-	return false;
 }
 
 unsigned log_count(const struct fixture *fixture, const char *text)

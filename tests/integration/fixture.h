@@ -30,7 +30,7 @@ struct tally {
 };
 
 struct fixture {
-	pid_t pid;
+	pid_t pid; /* 0: it has ended */
 	char directory[64];
 	char socket[96];
 	char control[96];
@@ -47,7 +47,7 @@ struct fixture {
 };
 
 /*
- * A test with a daemon of its own, which is started before the body and stopped after it:
+ * A test with a daemon of its own, which is started before the body and stopped after it, unless the body has ended it:
  *
  *	DAEMON_TEST(third_event_is_refused, .options = { "--max-events=2" })
  *	{
@@ -90,9 +90,9 @@ void fixture_start_with_policy(struct fixture *, const char *policy, const char 
 void fixture_write_policy(const struct fixture *, const char *text);
 /* Waits until the tally is as before, ends the daemon, which must exit with 0, and removes the directory. */
 void fixture_stop(struct fixture *);
-/* Ends the daemon by that signal, for tests of the time after that. Its status, as of waitpid(). */
-int fixture_end(struct fixture *, int signal);
-/* After that, or when the daemon has ended by itself: cleans up, and waits until its keeper has ended, too. */
+/* Sends the signal to the daemon or to its keeper, and waits until the daemon has ended. Its status, as of waitpid(). */
+int fixture_end(struct fixture *, pid_t victim, int signal);
+/* After that: cleans up, and waits until its keeper has ended, too. */
 void fixture_abandon(struct fixture *);
 /* A client that has said hello: its socket. */
 int fixture_client(const struct fixture *);
@@ -116,8 +116,6 @@ bool shares_streams(const struct fixture *);
 /* How many of the test's charged events are still charged after it has released so many. */
 uint64_t still_charged(const struct fixture *, uint64_t charged, uint64_t released);
 
-/* False, having printed why and ended the daemon, where the kernel has no user_events. */
-bool need_kernel(struct fixture *, const char *what);
 /* The daemon's log so far has this text. */
 bool log_has(const struct fixture *, const char *text);
 /* So many of its lines have it. */

@@ -456,6 +456,48 @@ void delete_new_events(const char *before)
 		delete_event(name);
 }
 
+unsigned count_events(const char *events)
+{
+	unsigned n = 0;
+
+	while (events && (events = strchr(events + 1, '\n')))
+		n++;
+	return n;
+}
+
+void foreign_event_begin(struct janitor *janitor, const char *description)
+{
+	char name[128], line[256];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(description, " "), description);
+	snprintf(line, sizeof(line), "u:%s\n", description);
+	janitor_start(janitor, delete_event, name);
+	write_file(TRACEFS "/dynamic_events", line);
+}
+
+int register_by_itself(int data, const char *description)
+{
+	static uint64_t word;
+	struct uapi_register asked = {
+		.size = sizeof(asked),
+		.enable_size = sizeof(word),
+		.enable_address = (uintptr_t)&word,
+		.description = (uintptr_t)description,
+	};
+	struct uapi_register_status asked_before_6_4 = {
+		.size = sizeof(asked_before_6_4),
+		.description = (uintptr_t)description,
+	};
+	struct uapi_unregister taken_back = { .size = sizeof(taken_back), .disable_address = asked.enable_address };
+	const bool has_enablers = access("/proc/sys/kernel/user_events_max", F_OK) == 0;
+
+	if (ioctl(data, UAPI_IOCTL_REGISTER, has_enablers ? (void *)&asked : &asked_before_6_4) < 0)
+		return -errno;
+	if (has_enablers)
+		ck_assert_int_eq(ioctl(data, UAPI_IOCTL_UNREGISTER, &taken_back), 0);
+	return 0;
+}
+
 /* "BIT:NAME # Used by …" or "NAME # Used by …". */
 static bool is_line_of(const char *line, const char *event)
 {

@@ -95,6 +95,12 @@ bool find_new_event(const char *before, char *ret, size_t size);
 void delete_event(const char *event);
 /* All of those, for a kernel that keeps events until they are deleted. */
 void delete_new_events(const char *before);
+/* How many names read_events() has returned. */
+unsigned count_events(const char *events);
+/* An event that no daemon has registered, until janitor_end(). */
+void foreign_event_begin(struct janitor *, const char *description);
+/* The ioctl on a data file, which keeps the event; this process gets no enabler. 0 or a negative errno. */
+int register_by_itself(int data, const char *description);
 /* The event's line in user_events_status; false: there is none. */
 bool status_line(const char *event, char *ret, size_t size);
 bool kernel_has(const char *event);

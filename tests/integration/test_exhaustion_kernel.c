@@ -73,8 +73,7 @@ SCENE_TEST(name_of_foreign_event_does_not_block, .needs_kernel = "names that for
 	uint32_t expected = offers_multi_format(&scene->fixture) ? 0 : REFUSAL_NAME_TAKEN;
 
 	scene_measure_beside(scene, ask_for_free_name);
-	janitor_start(&janitor, delete_event, "foreign");
-	write_file(TRACEFS "/dynamic_events", "u:foreign u32 number\n");
+	foreign_event_begin(&janitor, "foreign u32 number");
 	for (unsigned i = 0; i < rounds; i++)
 		ck_assert_uint_eq(ask_after_removal(scene, i, "foreign u64 number"), expected);
 	scene_go_on(scene);

@@ -77,11 +77,9 @@ TEST(idle_connection_costs_a_kilobyte_and_no_wake_up)
 
 DAEMON_TEST(daemon_sleeps_after_an_event_lingered)
 {
-	int stream = -1, socket = fixture_client(fixture);
 	struct holder holder;
 
-	ck_assert_uint_eq(raw_register(socket, "lingers", NULL, &stream), 0);
-	leave_copy(&holder, socket, stream);
+	leave_event(&holder, fixture_client(fixture), "lingers");
 	await_status(fixture, "lingering=1");
 	holder_end(&holder);
 	await_status(fixture, "streams=0");

@@ -167,24 +167,16 @@ static void hold_files(int socket)
 }
 
 /* Succeeds without a guard, so only a few times: the daemon can't limit the events that the kernel has. */
-static void register_by_itself(int file)
+static void register_any(int file)
 {
-	static uint32_t enabled;
 	static unsigned last;
 	char name[64];
-	struct uapi_register registration = {
-		.size = sizeof(registration),
-		.enable_bit = 31,
-		.enable_size = sizeof(enabled),
-		.enable_address = (uintptr_t)&enabled,
-		.description = (uintptr_t)name,
-	};
 
 	if (last < 4)
 		snprintf(name, sizeof(name), "itself_%u_%u", process, last++);
 	else
 		string_copy(name, sizeof(name), "itself");
-	ioctl(file, UAPI_IOCTL_REGISTER, &registration);
+	register_by_itself(file, name);
 	ioctl(file, UAPI_IOCTL_DELETE, "hostile_0_0");
 }
 
@@ -195,7 +187,7 @@ static void misuse_files(int socket)
 
 	if (register_names(socket, 1, &stream) < 0 || stream < 0)
 		return;
-	register_by_itself(stream);
+	register_any(stream);
 	fcntl(stream, F_OFD_SETLK, &lock);
 	for (unsigned i = 0; i < MANY; i++) {
 		uint32_t record[4] = { any(1000) };

@@ -192,7 +192,7 @@ TEST(program_reconnects_after_daemon_is_killed)
 	register_event(&event, "survivor u32 n");
 	trace(&dead, "survivor", true);
 	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 4);
-	fixture_end(&dead, SIGKILL);
+	fixture_end(&dead, dead.pid, SIGKILL);
 	written = userev_write(&event, &n, sizeof(n));
 	/* The kernel still takes records, until the keeper has switched off the remaining events. */
 	ck_assert(written == 0 || (written == 4 && !keeps_records_itself(&dead)));

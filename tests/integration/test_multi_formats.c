@@ -7,14 +7,6 @@
 #include "tests/integration/machine.h"
 #include "tests/integration/policy.h"
 
-static void add_dynamic_event(const char *description)
-{
-	char line[256];
-
-	snprintf(line, sizeof(line), "u:%s\n", description);
-	write_file(TRACEFS "/dynamic_events", line);
-}
-
 /* Registers with flags. 0, or the refusal. */
 static uint32_t register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream)
 {
@@ -116,49 +108,41 @@ DAEMON_TEST(later_description_gets_a_format_of_its_own, .needs_kernel = "a later
 		return;
 	expect_both_formats(fixture, "late", false);
 	/* The daemon learns of a foreign event from the kernel's answer. */
-	janitor_start(&janitor, delete_event, "foreign");
-	add_dynamic_event("foreign u32 number");
+	foreign_event_begin(&janitor, "foreign u32 number");
 	expect_both_formats(fixture, "foreign", true);
 	ck_assert(kernel_has("foreign"));
 	janitor_end(&janitor);
 }
 
-TEST(event_persists_where_policy_allows_it)
+DAEMON_TEST(event_persists_where_policy_allows_it, .policy = ONE_FORMAT, .options = { "--allow-persist" },
+	    .needs_kernel = "an event that persists")
 {
-	static const char *const options[] = { "--allow-persist", NULL };
 	struct wire_welcome welcome;
-	struct fixture fixture;
 	struct answer answer;
-	int socket, stream = -1;
+	int socket = raw_hello(fixture->socket, UINT64_MAX, &welcome, NULL), stream = -1;
 
-	fixture_start_with_policy(&fixture, ONE_FORMAT, options);
-	if (!need_kernel(&fixture, "an event that persists"))
-		return;
-	socket = raw_hello(fixture.socket, UINT64_MAX, &welcome, NULL);
 	if (!(welcome.features & WIRE_FEATURE_PERSIST)) {
-		ck_assert(!has_enablers(&fixture));
+		ck_assert(!has_enablers(fixture));
 		ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream),
 				  REFUSAL_KERNEL_TOO_OLD);
 		close(socket);
-		fixture_stop(&fixture);
 		return;
 	}
 	ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream), 0);
 	ck_assert_uint_eq(register_with(socket, 0, "passing u32 a", &answer, &stream), 0);
 	close(stream);
 	close(socket);
-	ck_assert(eventually(status_number(&fixture, "streams") == 0));
+	await_status(fixture, "streams=0");
 	ck_assert(eventually(!kernel_has("passing")));
 	ck_assert(kernel_has("lasting"));
 	/* It is charged while the kernel has it, and can be registered again. */
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
-	socket = raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
+	expect_status(fixture, "charges=1");
+	socket = fixture_client(fixture);
 	expect_refusal(socket, "lasting u64 b", REFUSAL_NAME_TAKEN, "taken");
 	expect_granted(socket, "lasting u32 a");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
+	expect_status(fixture, "charges=1");
 	close(socket);
-	ck_assert_int_eq(fixture_end(&fixture, SIGTERM), 0);
+	ck_assert_int_eq(fixture_end(fixture, fixture->pid, SIGTERM), 0);
 	ck_assert(kernel_has("lasting"));
 	delete_event("lasting");
-	fixture_abandon(&fixture);
 }
