@@ -259,13 +259,13 @@ void pair_stop(struct pair *pair)
 	put_away(pair);
 }
 
-void pair_run(const char *guard, void (*test)(struct pair *))
+void pair_run(const char *guard, void (*test)(struct pair *, struct fixture *))
 {
 	struct pair pair;
 
 	if (!pair_start(&pair, guard))
 		return;
-	test(&pair);
+	test(&pair, &pair.fixture);
 	await_status(&pair.fixture, "charges=0");
 	pair_stop(&pair);
 }

@@ -93,7 +93,6 @@ DAEMON_TEST(declared_name_taken_with_other_fields_is_logged)
 
 PAIR_TEST(declared_event_outlives_daemon_and_keeper, "--guard=prefer")
 {
-	struct fixture *fixture = &pair->fixture;
 	struct member member;
 
 	declare(fixture, ONE TWO);
@@ -154,7 +153,6 @@ DAEMON_TEST(kept_event_waits_for_its_program, .policy = KEPT_ALONE)
 
 PAIR_TEST(kept_event_is_kept_by_the_next_daemon, "--guard=prefer")
 {
-	struct fixture *fixture = &pair->fixture;
 	struct member member;
 
 	change_policy(fixture, KEPT_ALONE);
