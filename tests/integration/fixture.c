@@ -16,7 +16,7 @@
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
 
-enum { OPTIONS_MAX = 24 };
+enum { OPTIONS_MAX = 24, FIRST_FD = 3 };
 
 /* The tests are in build/tests/, the programs in build/. Looked up once: in another mount namespace the link leads nowhere. */
 const char *built(const char *name)
@@ -32,35 +32,58 @@ const char *built(const char *name)
 	return path;
 }
 
-static pid_t spawn_daemon(const struct fixture *fixture, const char *const *options, int ready)
+/* The child's fds from 3 on, with these names, if any. */
+static void hand_over(const int *fds, size_t n, const char *names)
 {
-	char socket[128], control[128], policy[128], ready_option[32];
-	const char *argv[OPTIONS_MAX] = {
-		built("userevd"),    socket, control, policy, ready_option, "--foreground", "--log-level=debug",
-		"--exit-with-parent"
+	char text[32];
+	int moved[4];
+
+	for (size_t i = 0; i < n; i++)
+		moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 64);
+	for (size_t i = 0; i < n; i++)
+		dup2(moved[i], FIRST_FD + (int)i);
+	if (!names)
+		return;
+	close_range(FIRST_FD + (unsigned)n, ~0U, 0);
+	snprintf(text, sizeof(text), "%d", (int)getpid());
+	setenv("LISTEN_PID", text, 1);
+	snprintf(text, sizeof(text), "%zu", n);
+	setenv("LISTEN_FDS", text, 1);
+	setenv("LISTEN_FDNAMES", names, 1);
+}
+
+pid_t start_program(const char *program, const char *log, const char *const *options, const int *fds, size_t n,
+		    const char *names)
+{
+	const char *path = built(program), *argv[OPTIONS_MAX] = { path };
+	pid_t pid = start_process();
+
+	if (pid > 0)
+		return pid;
+	for (size_t i = 0; options && options[i] && i < OPTIONS_MAX - 2; i++)
+		argv[i + 1] = options[i];
+	if (log) {
+		dup2(open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600), STDERR_FILENO);
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	}
+	hand_over(fds, n, names);
+	execv(path, (char *const *)(uintptr_t)argv);
+	_exit(127);
+}
+
+static pid_t start_daemon(const struct fixture *fixture, const char *const *options, int ready)
+{
+	char socket[128], control[128], policy[128];
+	const char *all[OPTIONS_MAX] = {
+		socket, control, policy, "--ready-fd=3", "--foreground", "--log-level=debug", "--exit-with-parent"
 	};
-	size_t n = 8;
-	pid_t pid;
 
 	snprintf(socket, sizeof(socket), "--socket=%s", fixture->socket);
 	snprintf(control, sizeof(control), "--control-socket=%s", fixture->control);
 	snprintf(policy, sizeof(policy), "--policy=%s", fixture->directory);
-	snprintf(ready_option, sizeof(ready_option), "--ready-fd=%d", ready);
-	while (options && *options && n < OPTIONS_MAX - 1)
-		argv[n++] = *options++;
-
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (pid == 0) {
-		int log = open(fixture->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-
-		dup2(log, STDOUT_FILENO);
-		dup2(log, STDERR_FILENO);
-		fcntl(ready, F_SETFD, 0);
-		execv(argv[0], (char *const *)(uintptr_t)argv);
-		_exit(127);
-	}
-	return pid;
+	for (size_t n = 7; options && *options && n < OPTIONS_MAX - 1; n++)
+		all[n] = *options++;
+	return start_program("userevd", fixture->log, all, &ready, 1, NULL);
 }
 
 void fixture_print_log(const struct fixture *fixture)
@@ -214,7 +237,7 @@ void fixture_launch(struct fixture *fixture, const char *const *options)
 	int ready[2];
 
 	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
-	fixture->pid = spawn_daemon(fixture, options, ready[1]);
+	fixture->pid = start_daemon(fixture, options, ready[1]);
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1 || byte != '\n') {
 		fixture_print_log(fixture);

@@ -18,15 +18,6 @@
 #include "tests/integration/member.h"
 #include "tests/integration/pair.h"
 
-/* Without asking the daemon, which may have ended. trace() has to have been called for the event before. */
-static void switch_alone(const struct pair *pair, const char *name, bool on)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/events/user_events/%s/enable", pair->fixture.tracer.directory, name);
-	write_file(path, on ? "1" : "0");
-}
-
 /* The answer to the last request, possibly from another daemon than the one that read it. */
 static void expect_registered(int socket, size_t fds)
 {
@@ -60,9 +51,9 @@ PAIR_TEST(client_keeps_everything_when_the_daemon_is_killed, "--guard=prefer")
 	pair_end_daemon(pair, SIGKILL);
 	member_emit(&member, 0, 2);
 	/* Bits change without the daemon. */
-	switch_alone(pair, "restart_one", false);
+	ck_assert(tracer_switch(&fixture->tracer, "restart_one", false));
 	ck_assert(!member_is_on(&member, 0));
-	switch_alone(pair, "restart_one", true);
+	ck_assert(tracer_switch(&fixture->tracer, "restart_one", true));
 	ck_assert(member_is_on(&member, 0));
 	member_emit(&member, 0, 3);
 	pair_start_daemon(pair);
@@ -147,9 +138,9 @@ PAIR_TEST(ledger_of_another_version_is_discarded, "--guard=prefer")
 	expect_status(fixture, "connections=0 charges=0");
 	ck_assert(member_is_on(&member, 0));
 	member_emit(&member, 0, 2);
-	switch_alone(pair, "downgrade_a", false);
+	ck_assert(tracer_switch(&fixture->tracer, "downgrade_a", false));
 	ck_assert(eventually(!member_is_on(&member, 0)));
-	switch_alone(pair, "downgrade_a", true);
+	ck_assert(tracer_switch(&fixture->tracer, "downgrade_a", true));
 	ck_assert(eventually(member_is_on(&member, 0)));
 	member_emit(&member, 0, 3);
 	again = member_new(fixture, "downgrade_a u32 x");
@@ -178,8 +169,8 @@ PAIR_TEST(next_keeper_makes_all_bits_right, "--guard=off")
 	member_emit(&member, 0, 1);
 	pair_end_keeper(pair, SIGKILL);
 	/* The bits stay as they are, but an event that is on takes records. */
-	switch_alone(pair, "keep_off", true);
-	switch_alone(pair, "keep_changing", false);
+	ck_assert(tracer_switch(&fixture->tracer, "keep_off", true));
+	ck_assert(tracer_switch(&fixture->tracer, "keep_changing", false));
 	member_emit(&member, 0, 2);
 	pair_start_keeper(pair);
 	ck_assert(eventually(member_is_on(&member, 1)));
@@ -258,7 +249,7 @@ PAIR_TEST(clients_connect_again_after_both_have_ended, "--guard=off")
 	pair_end_keeper(pair, SIGKILL);
 	expect_disconnected(&member);
 	/* The client's data file goes on working. */
-	switch_alone(pair, "both_a", true);
+	ck_assert(tracer_switch(&fixture->tracer, "both_a", true));
 	member_emit(&member, 0, 1);
 	pair_start_keeper(pair);
 	pair_start_daemon(pair);

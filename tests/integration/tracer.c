@@ -250,6 +250,18 @@ static bool switch_event(const struct tracer *tracer, struct traced *event, bool
 	return true;
 }
 
+bool tracer_switch(struct tracer *tracer, const char *event, bool on)
+{
+	char path[192];
+
+	tracer_start(tracer);
+	drain(tracer);
+	snprintf(path, sizeof(path), "events/user_events/%s", event);
+	if (!find(tracer, path))
+		add(tracer, path, event, "");
+	return switch_event(tracer, find(tracer, path), on);
+}
+
 static uint64_t trace_in_kernel(struct fixture *fixture, const char *pattern, bool on)
 {
 	struct tracer *tracer = &fixture->tracer;
@@ -276,14 +288,15 @@ static bool is_called(const char *name, const char *event)
 	return streq(name, event) || (event[length - 1] == '.' && strncmp(name, event, length) == 0);
 }
 
-static void see_in_kernel(struct fixture *fixture, const char *event, struct seen *ret)
+void tracer_see(struct tracer *tracer, const char *event, struct seen *ret)
 {
 	const struct traced *traced;
 	uint64_t sum = 0;
 	unsigned records = 0;
 
-	drain(&fixture->tracer);
-	SLIST_FOREACH(traced, &fixture->tracer.events, entry)
+	*ret = (struct seen){ 0 };
+	drain(tracer);
+	SLIST_FOREACH(traced, &tracer->events, entry)
 	{
 		if (!is_called(traced->name, event))
 			continue;
@@ -362,9 +375,10 @@ uint64_t trace(struct fixture *fixture, const char *pattern, bool on)
 
 void see(struct fixture *fixture, const char *event, struct seen *ret)
 {
+	if (!keeps_records_itself(fixture)) {
+		tracer_see(&fixture->tracer, event, ret);
+		return;
+	}
 	*ret = (struct seen){ 0 };
-	if (keeps_records_itself(fixture))
-		see_in_daemon(fixture, event, ret);
-	else
-		see_in_kernel(fixture, event, ret);
+	see_in_daemon(fixture, event, ret);
 }

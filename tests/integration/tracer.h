@@ -45,5 +45,8 @@ struct tracer {
 uint64_t trace(struct fixture *, const char *pattern, bool on);
 /* All that was written up to now, while the event was on; "NAME." are those of many formats, together. */
 void see(struct fixture *, const char *event, struct seen *ret);
+/* Both with the kernel's tracer, and without asking the daemon, which may have ended. False: the kernel has no such event. */
+bool tracer_switch(struct tracer *, const char *event, bool on);
+void tracer_see(struct tracer *, const char *event, struct seen *ret);
 /* Nothing is traced any more. */
 void tracer_stop(struct tracer *);
