@@ -382,9 +382,9 @@ $(B)/tests/test_confined: $(B)/tests/systemd/confine.o
 
 confined: $(CONFINED)/userevd $(CONFINED)/userevd-keeper $(if $(HAS_GUARD),$(CONFINED)/userevd-guard) $(CONFINED_TOOLS) $(CONFINED_TESTS)
 
-$(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
+$(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
 
 # The headers of the alternatives do not pass all of our warnings.
 BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_* tests/bench/sample_*))

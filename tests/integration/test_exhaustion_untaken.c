@@ -46,15 +46,10 @@ static bool send_request(int socket, uint16_t kind, uint32_t bit)
 {
 	const struct packet *packet;
 
-	if (kind == KIND_REGISTER) {
+	if (kind == KIND_REGISTER)
 		batch_put((const char *const[]){ "never_taken u32 a" }, 1);
-	} else {
-		struct packet *to = raw_packet(kind);
-		size_t mark = encode_list(to, 0);
-
-		encode_release_bit(to, bit);
-		encode_count(to, mark, 1);
-	}
+	else
+		raw_put_release(&bit, 1);
 	packet = raw_finish();
 	return transport_send(socket, packet->data, packet->size, NULL, 0, MSG_DONTWAIT) == 0;
 }

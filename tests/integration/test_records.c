@@ -160,16 +160,6 @@ DAEMON_TEST(fds_attached_to_a_record_are_closed, .options = { "--backend=embedde
 	ck_assert(eventually((tally_take(fixture, &after), after.fds == before.fds - (taken > 0))));
 }
 
-static void send_release(int socket, uint32_t bit)
-{
-	struct packet *to = raw_packet(KIND_RELEASE);
-	size_t mark = encode_list(to, 0);
-
-	encode_release_bit(to, bit);
-	encode_count(to, mark, 1);
-	ck_assert_int_eq(raw_send(socket), 0);
-}
-
 /* Begins a tail of all events; its first packet comes when the events are on. */
 static int open_tail(const struct fixture *fixture)
 {
@@ -201,8 +191,10 @@ static void write_and_go(const struct fixture *fixture, unsigned requests, bool 
 		ck_assert_int_eq(raw_send(socket), 0);
 	}
 	ck_assert_int_eq(write(stream, record, sizeof(record)), sizeof(record));
-	if (release)
-		send_release(socket, answer.bit);
+	if (!release)
+		return;
+	raw_put_release(&answer.bit, 1);
+	ck_assert_int_eq(raw_send(socket), 0);
 }
 
 DAEMON_TEST(record_before_release_or_end_is_shown_at_once, .options = { "--backend=embedded" })
