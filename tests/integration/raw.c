@@ -148,11 +148,16 @@ int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_w
 
 uint32_t raw_register(int socket, const char *description, struct answer *ret, int *ret_stream_fd)
 {
+	return raw_register_with(socket, 0, description, ret, ret_stream_fd);
+}
+
+uint32_t raw_register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream_fd)
+{
 	struct raw_reply reply;
 	struct answers answers;
 	struct answer answer;
 
-	raw_strings(KIND_REGISTER, 0, &description, 1, 0);
+	raw_strings(KIND_REGISTER, 0, &description, 1, flags);
 	raw_ask(socket, KIND_REGISTERED, &reply);
 	ck_assert_int_eq(decode_registered(reply.message.body, &answers), 0);
 	ck_assert(answers_next(&answers, &answer));

@@ -50,6 +50,7 @@ int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_w
  * NULL to close it.
  */
 uint32_t raw_register(int socket, const char *description, struct answer *ret, int *ret_stream_fd);
+uint32_t raw_register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream_fd);
 /* RELEASE into the shared packet, for raw_send(). */
 void raw_put_release(const uint32_t *bits, unsigned n);
 /* How many of the n bits were released. */

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 
 #include "client/userev.h"
-#include "protocol/event/record.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/raw.h"
 
@@ -46,15 +45,9 @@ static struct seen look_at(struct fixture *fixture, const char *name)
 
 static void expect_last_record(struct fixture *fixture, const char *name, const char *expected)
 {
-	static struct description description;
-	char sentence[256], record[256] = "";
-	struct text why = text_make(sentence, sizeof(sentence)), text = text_make(record, sizeof(record));
 	struct seen seen = look_at(fixture, name);
 
-	ck_assert_uint_gt(seen.records, 0);
-	ck_assert_int_eq(description_parse(seen.description, strlen(seen.description), &description, &why), 0);
-	record_to_text(&description, seen.payload, seen.length, &text);
-	ck_assert_str_eq(record, expected);
+	expect_record_text(&seen, expected);
 }
 
 static void register_event(struct userev_event *new, const char *description)
@@ -212,14 +205,6 @@ TEST(program_reconnects_after_daemon_is_killed)
 	fixture_abandon(&dead);
 }
 
-static void expect_success(pid_t child)
-{
-	int status;
-
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
-}
-
 DAEMON_TEST(set_user_id_program_is_accepted)
 {
 	pid_t child = fork();
@@ -231,7 +216,7 @@ DAEMON_TEST(set_user_id_program_is_accepted)
 		userev = userev_open(fixture->socket, 0);
 		_exit(userev_connected(userev) == 0 && userev_register(userev, &event, "privileged", 0) == 0 ? 0 : 1);
 	}
-	expect_success(child);
+	await_success(child);
 }
 
 LIBRARY_TEST(parent_and_child_keep_events_after_fork)
@@ -259,7 +244,7 @@ LIBRARY_TEST(parent_and_child_keep_events_after_fork)
 	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 4);
 	ck_assert(eventually(look_at(fixture, "forked").records == 3));
 	ck_assert_int_eq(write(go[1], "x", 1), 1);
-	expect_success(child);
+	await_success(child);
 	/* The child had a connection of its own: the parent's is still open. */
 	ck_assert_int_eq(userev_connected(userev), 0);
 	register_event(&other, "parents_own u32 n");
@@ -283,7 +268,7 @@ DAEMON_TEST(child_keeps_events_after_parents_end)
 			usleep(1000);
 		_exit(userev_write(&event, &n, sizeof(n)) != sizeof(n));
 	}
-	expect_success(parent);
+	await_success(parent);
 	ck_assert_uint_eq(trace(fixture, "daemonised", true), 1);
 	ck_assert(eventually(look_at(fixture, "daemonised").records == 1));
 	expect_last_record(fixture, "daemonised", "n=7");

@@ -2,30 +2,9 @@
 
 /* Several formats of one name, and events that persist. */
 
-#include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/policy.h"
-
-/* Registers with flags. 0, or the refusal. */
-static uint32_t register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream)
-{
-	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_list(to, 0);
-	struct batch batch;
-
-	encode_string(to, flags, description, strlen(description));
-	encode_count(to, mark, 1);
-	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive(socket, &batch.reply);
-	batch_read(&batch);
-	ck_assert_uint_eq(batch.count, 1);
-	if (batch.reply.fds.count == 1)
-		*ret_stream = fdset_steal(&batch.reply.fds, 0);
-	raw_reply_deinit(&batch.reply);
-	*ret = batch.answer[0];
-	return ret->refusal;
-}
 
 static void expect_records(struct fixture *fixture, const char *event, unsigned n, uint64_t sum)
 {
@@ -44,14 +23,14 @@ DAEMON_TEST(formats_of_one_name_live_side_by_side, .needs_kernel = "events of on
 	_cleanup_(fd_closep) int socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
 
 	if (!offers_multi_format(fixture)) {
-		ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream),
+		ck_assert_uint_eq(raw_register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream),
 				  REFUSAL_KERNEL_TOO_OLD);
 		return;
 	}
-	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u64 b", &other, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &again, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, 0, "multi u32 plain", &plain, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, REGISTER_MULTI_FORMAT, "multi u64 b", &other, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &again, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, 0, "multi u32 plain", &plain, &stream), 0);
 	ck_assert_uint_eq(again.bit, one.bit);
 	ck_assert(one.bit != other.bit && one.bit != plain.bit && other.bit != plain.bit);
 	ck_assert_uint_eq(status_number(fixture, "charges"), 3);
@@ -80,10 +59,10 @@ static void expect_both_formats(struct fixture *fixture, const char *name, bool 
 	snprintf(second, sizeof(second), "%s u64 number", name);
 	snprintf(formats, sizeof(formats), "%s.", name);
 	if (second_first)
-		ck_assert_uint_eq(register_with(socket, 0, second, &other, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, 0, first, &one, &stream), 0);
+		ck_assert_uint_eq(raw_register_with(socket, 0, second, &other, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, 0, first, &one, &stream), 0);
 	if (!second_first)
-		ck_assert_uint_eq(register_with(socket, 0, second, &other, &stream), 0);
+		ck_assert_uint_eq(raw_register_with(socket, 0, second, &other, &stream), 0);
 	ck_assert_uint_ne(one.bit, other.bit);
 	ck_assert_uint_eq(status_number(fixture, "charges"), 2);
 	ck_assert_uint_eq(trace(fixture, name, true), 2);
@@ -123,13 +102,13 @@ DAEMON_TEST(event_persists_where_policy_allows_it, .policy = ONE_FORMAT, .option
 
 	if (!(welcome.features & WIRE_FEATURE_PERSIST)) {
 		ck_assert(!has_enablers(fixture));
-		ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream),
+		ck_assert_uint_eq(raw_register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream),
 				  REFUSAL_KERNEL_TOO_OLD);
 		close(socket);
 		return;
 	}
-	ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, 0, "passing u32 a", &answer, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, 0, "passing u32 a", &answer, &stream), 0);
 	close(stream);
 	close(socket);
 	await_status(fixture, "streams=0");

@@ -104,18 +104,16 @@ DAEMON_TEST(record_has_the_pid_of_its_writer)
 {
 	const uint32_t record[] = { 0, 1 };
 	struct seen seen;
-	int status;
 	pid_t child;
 	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 	_cleanup_(fd_closep) int stream = -1;
 
 	ck_assert_uint_eq(raw_register(socket, "inherited u32 a", NULL, &stream), 0);
 	ck_assert_uint_eq(trace(fixture, "inherited", true), 1);
-	child = fork();
+	child = start_process();
 	if (child == 0)
 		_exit(write(stream, record, sizeof(record)) == sizeof(record) ? EXIT_SUCCESS : EXIT_FAILURE);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	await_success(child);
 	see(fixture, "inherited", &seen);
 	ck_assert_uint_eq(seen.records, 1);
 	ck_assert_int_eq(seen.pid, child);
@@ -163,12 +161,10 @@ DAEMON_TEST(fds_attached_to_a_record_are_closed, .options = { "--backend=embedde
 /* Begins a tail of all events; its first packet comes when the events are on. */
 static int open_tail(const struct fixture *fixture)
 {
+	static const char *const all = "*";
 	int control = raw_connect(fixture->control);
-	struct packet *to = raw_packet(KIND_TAIL);
-	size_t mark = encode_list(to, 0);
 
-	encode_string(to, 0, "*", 1);
-	encode_count(to, mark, 1);
+	raw_strings(KIND_TAIL, 0, &all, 1, 0);
 	ck_assert_int_eq(raw_send(control), 0);
 	expect_kind(control, KIND_ROWS);
 	return control;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Keys of the policy: maxima, reserves, connections, requests for each second, flags, tenants. With --tenants=process a tenant
+ * Keys of the policy: maxima, reserves, connections, requests for each second, tenants. With --tenants=process a tenant
  * has no cgroup that a section could name, but it lies below "/": limits that several tenants share apply, rules of a section do not.
  * Other tests make cgroups, if this machine allows that.
  */
@@ -332,40 +332,6 @@ DAEMON_TEST(delayed_hello_does_not_time_out, .policy = "[/**]\nMaxRequestsPerSec
 	sockets[0] = raw_connect(fixture->socket);
 	expect_cut(sockets[0], REFUSAL_TOO_SLOW);
 	close(sockets[0]);
-}
-
-/* --- AllowPersist, AllowMultiFormat --- */
-
-/* With the flag an event is refused like this, and the feature is offered if it is granted. */
-static void expect_flag(const struct fixture *fixture, const char *policy, uint64_t feature, uint16_t flag,
-			uint32_t refusal)
-{
-	_cleanup_(fd_closep) int socket = -1;
-	static const char *const flagged = "flagged u32 a";
-	static struct batch batch;
-
-	change_policy(fixture, policy);
-	ck_assert(!(welcome_of(fixture).features & feature) == (refusal != REFUSAL_NONE));
-	/* Otherwise the persistent event would be left behind. */
-	if (refusal == REFUSAL_NONE && flag == REGISTER_PERSIST)
-		return;
-	socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
-	raw_strings(KIND_REGISTER, 0, &flagged, 1, flag);
-	batch_ask(socket, &batch);
-	batch_expect(&batch, refusal);
-}
-
-DAEMON_TEST(flags_need_the_kernel_and_the_policy, .options = { "--allow-persist" })
-{
-	uint32_t persist = has_enablers(fixture) ? REFUSAL_NONE : REFUSAL_KERNEL_TOO_OLD;
-	uint32_t multi = offers_multi_format(fixture) ? REFUSAL_NONE : REFUSAL_KERNEL_TOO_OLD;
-
-	expect_flag(fixture, "", WIRE_FEATURE_PERSIST, REGISTER_PERSIST, persist);
-	expect_flag(fixture, "[/**]\nAllowPersist=no\n", WIRE_FEATURE_PERSIST, REGISTER_PERSIST,
-		    refusal_to_persist(fixture));
-	expect_flag(fixture, "", WIRE_FEATURE_MULTI_FORMAT, REGISTER_MULTI_FORMAT, multi);
-	expect_flag(fixture, "[/**]\nAllowMultiFormat=no\n", WIRE_FEATURE_MULTI_FORMAT, REGISTER_MULTI_FORMAT,
-		    multi ? multi : REFUSAL_NOT_PERMITTED);
 }
 
 /* --- Tenant --- */

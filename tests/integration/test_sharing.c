@@ -47,19 +47,6 @@ DAEMON_TEST(users_of_one_tenant_never_share_a_stream, .needs_root = "a client of
 	expect_status(fixture, "tenants=1 streams=2 charges=1");
 }
 
-DAEMON_TEST(hundred_clients_share_one_guarded_stream)
-{
-	enum { CLIENTS = 100 };
-	static struct member members[CLIENTS];
-
-	for (size_t i = 0; i < CLIENTS; i++)
-		members[i] = member_new(fixture, "common u32 a");
-	expect_status(fixture, "streams=%u leases=%u charges=1", shares_streams(fixture) ? 1 : CLIENTS, CLIENTS);
-	ck_assert_uint_eq(event_number(fixture, "common", "holders_total"), CLIENTS);
-	for (size_t i = 0; i < CLIENTS; i++)
-		member_free(&members[i]);
-}
-
 DAEMON_TEST(self_registered_client_is_disconnected, .options = { "--guard=off" },
 	    .needs_kernel = "a client that registers by itself")
 {
@@ -123,29 +110,4 @@ DAEMON_TEST(honest_client_is_never_suspected, .options = { "--guard=off" })
 	member_free(&member);
 	await_status(fixture, "streams=0");
 	ck_assert(!log_has(fixture, "self-registered"));
-}
-
-DAEMON_TEST(guarded_stream_takes_records_alone)
-{
-	struct member member;
-
-	if (!shares_streams(fixture)) {
-		not_possible("a guarded stream");
-		return;
-	}
-	member = member_new(fixture, "guarded u32 a");
-	ck_assert_int_eq(register_by_itself(member.stream, "rogue u32 a"), -EPERM);
-	ck_assert_uint_eq(trace(fixture, "guarded", true), 1);
-	ck_assert_int_eq(write_number(&member, 1), 8);
-	trace(fixture, "guarded", false);
-	member_free(&member);
-}
-
-DAEMON_TEST(daemon_without_its_required_guard_does_not_start)
-{
-	if (shares_streams(fixture) || keeps_records_itself(fixture))
-		not_possible("user_events without a guard");
-	else
-		fixture_expect_no_start(fixture, built("userevd"), "--guard=require",
-					"there is no guard, and it is required");
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "protocol/event/record.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
@@ -365,6 +366,19 @@ static void see_in_daemon(const struct fixture *fixture, const char *event, stru
 	control = raw_connect(fixture->control);
 	ck_assert_uint_eq(raw_rows(control, KIND_TAIL, TAIL_PAST | TAIL_NO_FOLLOW, all, see_row, &wanted), 0);
 	close(control);
+}
+
+void expect_record_text(const struct seen *seen, const char *text)
+{
+	static struct description description;
+	char sentence[256], record[2048] = "";
+	struct text why = text_make(sentence, sizeof(sentence)), to = text_make(record, sizeof(record));
+
+	ck_assert_uint_gt(seen->records, 0);
+	ck_assert_int_eq(description_parse(seen->description, strlen(seen->description), &description, &why), 0);
+	ck_assert_int_eq(record_check(&description, seen->payload, seen->length), 0);
+	record_to_text(&description, seen->payload, seen->length, &to);
+	ck_assert_str_eq(record, text);
 }
 
 uint64_t trace(struct fixture *fixture, const char *pattern, bool on)
