@@ -136,6 +136,16 @@ uint64_t clock_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+double cpu_seconds(pid_t pid)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	ck_assert_int_eq(clock_getcpuclockid(pid, &clock), 0);
+	ck_assert_int_eq(clock_gettime(clock, &time), 0);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
 unsigned repetitions(unsigned in_short, unsigned in_full)
 {
 	if (getenv("FULL"))

@@ -35,6 +35,8 @@ bool need_root(const char *what);
 bool has_sanitizer(void);
 /* Of the monotonic clock. */
 uint64_t clock_us(void);
+/* Processor time of a process, in seconds. */
+double cpu_seconds(pid_t pid);
 /* How often something is done: the second with FULL in the environment; else the first, or a tenth where it is emulated. */
 unsigned repetitions(unsigned in_short, unsigned in_full);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 
+#include "tests/integration/samples.h"
 #include "tests/integration/scene.h"
 
 /* Of the daemon's fds a quarter are for data files, of which each connection gets one; as many again may be in flight. */
@@ -168,38 +169,22 @@ struct filling {
 	_Atomic bool over;
 };
 
-static bool send_many(int socket, int fd)
-{
-	enum { MANY = 253 };
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(MANY * sizeof(int))] = { 0 };
-	struct iovec iov = { .iov_base = (char[]){ "x" }, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
-	};
-	struct cmsghdr *header = (struct cmsghdr *)(void *)control;
-
-	*header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(MANY * sizeof(int)),
-				    .cmsg_level = SOL_SOCKET,
-				    .cmsg_type = SCM_RIGHTS };
-	for (size_t i = 0; i < MANY; i++)
-		memcpy(CMSG_DATA(header) + i * sizeof(fd), &fd, sizeof(fd));
-	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
 /* Without root's capability, which would let it send more. */
 static _Noreturn void fill(uid_t uid, struct filling *filling)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[2] = { 0 };
 	int ends[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ssize_t sent;
 
 	ck_assert_int_eq(setresuid(uid, uid, uid), 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	ck_assert_int_eq(syscall(SYS_capset, &header, none), 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	while (send_many(ends[0], null))
-		;
-	ck_assert_int_eq(errno, ETOOMANYREFS);
+	do
+		sent = send_many_fds(ends[0], "x", 1, null, FDS_AT_ONCE_MAX, MSG_DONTWAIT);
+	while (sent > 0);
+	ck_assert_int_eq(sent, -ETOOMANYREFS);
 	filling->full = true;
 	wait_for(&filling->over);
 	_exit(EXIT_SUCCESS);

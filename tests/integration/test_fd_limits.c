@@ -35,17 +35,6 @@ static void expect_to_sleep(pid_t pid)
 	ck_assert_uint_eq(wake_ups(pid) - before, 0);
 }
 
-/* Seconds of processor time. */
-static double cpu_time(pid_t pid)
-{
-	struct timespec time;
-	clockid_t clock;
-
-	ck_assert_int_eq(clock_getcpuclockid(pid, &clock), 0);
-	ck_assert_int_eq(clock_gettime(clock, &time), 0);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 TEST(idle_connection_costs_a_kilobyte_and_no_wake_up)
 {
 	static int sockets[10000];
@@ -107,9 +96,9 @@ DAEMON_TEST(clients_without_an_fd_wait_and_stay_connected, .options = { "--user=
 	for (size_t i = 0; i < CONNECTIONS - 2; i++)
 		expect_kind(sockets[i], KIND_WELCOME);
 
-	before = cpu_time(fixture->pid);
+	before = cpu_seconds(fixture->pid);
 	sleep(1);
-	ck_assert_double_lt(cpu_time(fixture->pid) - before, 0.2);
+	ck_assert_double_lt(cpu_seconds(fixture->pid) - before, 0.2);
 	/* A client that needs no fd is served; one that needs an fd for its stream is refused. */
 	expect_granted(old, "meanwhile");
 	expect_refusal(without_stream, "meanwhile", REFUSAL_TROUBLE, "try again later");

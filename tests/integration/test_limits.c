@@ -120,18 +120,6 @@ DAEMON_TEST(page_holds_one_event_less_than_it_has_bits, .options = { "--page-bit
 	actor_end(&one);
 }
 
-DAEMON_TEST(smallest_page_holds_one_event, .options = { "--page-bits=2" })
-{
-	_cleanup_(fd_closep) int socket = fixture_client(fixture);
-
-	if (!has_a_page_per_tenant(fixture)) {
-		not_possible("a page of two bits, since the kernel numbers the bits");
-		return;
-	}
-	ck_assert_uint_eq(expect_granted(socket, "one"), 1);
-	expect_refusal_to_cost_nothing(fixture, socket, "two", REFUSAL_PAGE_FULL, "no bit left");
-}
-
 DAEMON_TEST(event_of_two_tenants_is_charged_once, .options = { "--capacity=4", "--tenants=process" })
 {
 	uint32_t bits[2];
