@@ -2,7 +2,6 @@
 
 /* The daemon without a guard, or with a guard that is lost: it notices each self-registered event, and disconnects no other client. As root, in a guest. */
 
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -57,13 +56,6 @@ static bool has_registered(const struct bypass *bypass)
 {
 	return (bypass->operation == REGISTER_NEW || bypass->operation == REGISTER_FOREIGN) &&
 	       unguarded_answer(bypass->way, bypass->operation) == 0 && !bypass->way->other_file;
-}
-
-static bool is_disconnected(int socket)
-{
-	struct pollfd ask = { .fd = socket };
-
-	return poll(&ask, 1, 0) == 1 && ask.revents & POLLHUP;
 }
 
 static void expect_disconnect(const struct member *member)

@@ -3,6 +3,7 @@
 #include "tests/integration/raw.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -278,6 +279,13 @@ void expect_served(int socket)
 
 	ck_assert_uint_eq(raw_register(socket, "bystander u32 a", &answer, NULL), 0);
 	ck_assert_uint_eq(raw_release(socket, &answer.bit, 1), 1);
+}
+
+bool is_disconnected(int socket)
+{
+	struct pollfd connection = { .fd = socket };
+
+	return poll(&connection, 1, 0) > 0 && connection.revents & POLLHUP;
 }
 
 void expect_hang_up(int socket)

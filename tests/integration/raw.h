@@ -68,6 +68,8 @@ void raw_watch(int socket, bool on);
 /* The next packet is of that kind; and has so many fds. */
 void expect_kind(int socket, uint16_t kind);
 void expect_kind_with_fds(int socket, uint16_t kind, size_t fds);
+/* Both ends are shut down; answers may be unread. */
+bool is_disconnected(int socket);
 /* The connection has ended; the packets before the end don't matter. Closes the socket. */
 void expect_hang_up(int socket);
 /* Another client is still served: it registers and releases an event. */

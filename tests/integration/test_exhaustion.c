@@ -183,13 +183,6 @@ static unsigned ask_on_many(const struct scene *scene, int *sockets, unsigned n,
 	return asked;
 }
 
-static bool is_disconnected(int socket)
-{
-	struct pollfd connection = { .fd = socket };
-
-	return poll(&connection, 1, 0) > 0 && connection.revents & POLLHUP;
-}
-
 /* An answer waits for each client, which has a second to read it. */
 SCENE_TEST(thousands_of_unread_clients_are_disconnected, NO_MAXIMUM, IMPATIENT)
 {

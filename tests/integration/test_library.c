@@ -159,21 +159,6 @@ LIBRARY_TEST(a_thousand_events_are_registered_in_one_call)
 	expect_last_record(fixture, "many_777", "n=777");
 }
 
-LIBRARY_TEST(equal_events_of_a_program_are_one_lease)
-{
-	register_event(&event, "shared u32 n");
-	register_event(&other, "shared   u32 n;");
-	ck_assert_uint_eq(status_number(fixture, "leases"), 1);
-	userev_release(userev, &event);
-	ck_assert_uint_eq(status_number(fixture, "leases"), 1);
-	trace(fixture, "shared", true);
-	ck_assert(userev_enabled(&other) && !userev_enabled(&event));
-	trace(fixture, "shared", false);
-	userev_release(userev, &other);
-	ck_assert_uint_eq(status_number(fixture, "leases"), 0);
-	ck_assert(eventually(status_number(fixture, "charges") == 0));
-}
-
 TEST(program_reconnects_after_daemon_is_killed)
 {
 	struct fixture dead, next;
@@ -250,57 +235,6 @@ LIBRARY_TEST(parent_and_child_keep_events_after_fork)
 	register_event(&other, "parents_own u32 n");
 	close(go[0]);
 	close(go[1]);
-}
-
-DAEMON_TEST(child_keeps_events_after_parents_end)
-{
-	pid_t parent = fork();
-	uint32_t n = 7;
-
-	if (parent == 0) {
-		userev = userev_open(fixture->socket, 0);
-		register_event(&event, "daemonised u32 n");
-		/* As a program does that goes to the background. */
-		if (fork() > 0)
-			_exit(0);
-		alarm(60);
-		while (!userev_enabled(&event))
-			usleep(1000);
-		_exit(userev_write(&event, &n, sizeof(n)) != sizeof(n));
-	}
-	await_success(parent);
-	ck_assert_uint_eq(trace(fixture, "daemonised", true), 1);
-	ck_assert(eventually(look_at(fixture, "daemonised").records == 1));
-	expect_last_record(fixture, "daemonised", "n=7");
-	trace(fixture, "daemonised", false);
-}
-
-/* The kernel's tracers lose no records. */
-LIBRARY_TEST(each_lost_record_is_counted, .options = { "--backend=embedded" })
-{
-	enum { N = 20000 };
-	static char filler[1000];
-	uint64_t written = 0, lost = 0;
-
-	register_event(&event, "flood u32 n; char[996] filler");
-	trace(fixture, "flood", true);
-	/* A daemon that is stopped. */
-	ck_assert_int_eq(kill(fixture->pid, SIGSTOP), 0);
-	for (int i = 0; i < N; i++) {
-		ssize_t n = userev_write(&event, filler, sizeof(filler));
-
-		ck_assert_msg(n == sizeof(filler) || n == -EAGAIN, "%zd", n);
-		written += n > 0;
-		lost += n < 0;
-	}
-	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
-	ck_assert_uint_gt(written, 0);
-	ck_assert_uint_gt(lost, 0);
-	ck_assert_uint_eq(userev_lost(userev).queue_full, lost);
-	ck_assert(eventually(event_number(fixture, "flood", "records") == written));
-	userev_release(userev, &event);
-	ck_assert_uint_eq(tenant_number(fixture, "lost"), lost);
-	trace(fixture, "flood", false);
 }
 
 enum { THREADS = 4, ROUNDS = 300, FEWER_ROUNDS = 30 };

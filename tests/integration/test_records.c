@@ -120,26 +120,6 @@ DAEMON_TEST(record_has_the_pid_of_its_writer)
 	trace(fixture, "inherited", false);
 }
 
-DAEMON_TEST(last_records_of_a_leaving_client_are_kept)
-{
-	const struct by_hand record = { .number = 7, .text = 4 << 16, .bytes = "bye" };
-	struct seen seen;
-	int socket, stream = -1;
-
-	socket = fixture_client(fixture);
-	ck_assert_uint_eq(raw_register(socket, "last u32 number; __rel_loc char[] text", NULL, &stream), 0);
-	ck_assert_uint_eq(trace(fixture, "last", true), 1);
-	for (int i = 0; i < 100; i++)
-		ck_assert_int_eq(write_record(stream, &record, sizeof(record)), sizeof(record));
-	close(socket);
-	close(stream);
-	ck_assert(eventually(status_number(fixture, "streams") == 0));
-	see(fixture, "last", &seen);
-	ck_assert_uint_eq(seen.records, 100);
-	expect_by_hand(&seen, 7, "bye");
-	ck_assert_uint_eq(trace(fixture, "last", false), 1);
-}
-
 DAEMON_TEST(fds_attached_to_a_record_are_closed, .options = { "--backend=embedded" })
 {
 	const uint32_t record[] = { 0, 42 };

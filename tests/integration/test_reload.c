@@ -65,7 +65,7 @@ DAEMON_TEST(concurrent_reloads_are_all_answered, .policy = "[/a]\nMaxEvents=1\n"
 	}
 }
 
-enum { SLOW_FILES = 6, SLOW_BYTES = 1000000 };
+enum { SLOW_FILES = 6, SLOW_BYTES = 200000 };
 
 /* Many names of one long file, which are read after the file that the test changes. */
 static void slow_files(const struct fixture *fixture, bool make)
