@@ -326,7 +326,11 @@ bool test_is_possible(const struct daemon_test *test)
 		return not_possible(test->needs_guest);
 	if (test->needs_kernel && access(TRACEFS "/user_events_status", R_OK) < 0)
 		return not_possible(test->needs_kernel);
-	return !test->needs_cgroups || need_cgroups(test->needs_cgroups);
+	if (test->needs_cgroups && !need_cgroups(test->needs_cgroups))
+		return false;
+	if (test->fds_max)
+		limit_fds(test->fds_max);
+	return true;
 }
 
 void fixture_run(const struct daemon_test *test, void (*body)(struct fixture *))
@@ -569,6 +573,27 @@ void expect_settled(const struct fixture *fixture)
 	char difference[256];
 
 	ck_assert_msg(tally_settles(fixture, &fixture->before, difference, sizeof(difference)), "%s", difference);
+}
+
+static uint64_t wake_ups(const struct fixture *fixture)
+{
+	static const char key[] = "voluntary_ctxt_switches:";
+
+	return proc_status(fixture->pid, key, 10) + (fixture->keeper ? proc_status(fixture->keeper, key, 10) : 0);
+}
+
+/* Without a guard they check all streams every ten seconds, for another reason. */
+void expect_wake_ups(const struct fixture *fixture, uint64_t most)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 4 && least > most; i++) {
+		uint64_t before = wake_ups(fixture);
+
+		sleep(2);
+		least = MIN(least, wake_ups(fixture) - before);
+	}
+	ck_assert_uint_le(least, most);
 }
 
 /* A row of the list in each row: of that in which `key` is `value` the number `wanted`. */

@@ -62,6 +62,7 @@ struct daemon_test {
 	const char *needs_guest; /* it changes the machine */
 	const char *needs_cgroups;
 	const char *needs_kernel; /* with user_events */
+	unsigned fds_max;	  /* of the test and of all that it starts; 0: as they are */
 };
 
 #define DAEMON_TEST(name, ...)                                                                                         \
@@ -148,6 +149,9 @@ void tally_compare(const struct tally *before, const struct tally *after, char *
 void expect_settled(const struct fixture *);
 /* Waits up to a minute for the daemon to be back at `before`; false with the difference in `ret`. */
 bool tally_settles(const struct fixture *, const struct tally *before, char *ret, size_t size);
+
+/* Wake-ups of daemon and keeper in the quietest of a few spells of two seconds. */
+void expect_wake_ups(const struct fixture *, uint64_t most);
 
 /* Asks for rows of that kind on the control socket. */
 void ask_rows(const struct fixture *, uint16_t kind, void (*on_row)(void *data, struct cursor row), void *data);

@@ -485,6 +485,13 @@ void foreign_event_begin(struct janitor *janitor, const char *description)
 	write_file(TRACEFS "/dynamic_events", line);
 }
 
+int change_lock(int fd, short type, uint64_t from, uint64_t n)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
+
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
 int register_by_itself(int data, const char *description)
 {
 	static uint64_t word;

@@ -101,6 +101,8 @@ void delete_new_events(const char *before);
 unsigned count_events(const char *events);
 /* An event that no daemon has registered, until janitor_end(). */
 void foreign_event_begin(struct janitor *, const char *description);
+/* Of an open file's bytes: 0 or a negative errno. */
+int change_lock(int fd, short type, uint64_t from, uint64_t n);
 /* The ioctl on a data file, which keeps the event; this process gets no enabler. 0 or a negative errno. */
 int register_by_itself(int data, const char *description);
 /* The event's line in user_events_status; false: there is none. */

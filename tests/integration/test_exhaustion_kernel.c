@@ -7,13 +7,6 @@
 
 #include "tests/integration/scene.h"
 
-static int change_lock(int fd, short type, uint64_t from, uint64_t n)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
-
-	return fcntl(fd, F_OFD_SETLK, &lock);
-}
-
 /* Every byte that no other process has locked. */
 static void lock_all(int fd, uint64_t from, uint64_t until)
 {

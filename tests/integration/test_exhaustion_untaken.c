@@ -15,7 +15,7 @@
 enum { FEW_FDS = 4096, CONNECTIONS = 250, VICTIMS = 20 };
 
 /* The attacker reaches its maximum, so that each place that it keeps matters. */
-static const char policy[] = "[Daemon]\nDefaultMaxConnections=250\n";
+#define FEW_CONNECTIONS "[Daemon]\nDefaultMaxConnections=250\n"
 /* A user of the daemon's own: other daemons are often user nobody's. */
 static const char *const own_user[] = { "--user=uucp", NULL };
 
@@ -136,7 +136,7 @@ TEST(files_not_taken_cost_their_tenant_alone)
 	pid_t pid;
 
 	limit_fds(FEW_FDS);
-	scene_prepare(&scene, policy);
+	scene_prepare(&scene, FEW_CONNECTIONS);
 	scene_launch(&scene, geteuid() == 0 ? own_user : NULL);
 	pid = start_process();
 	if (pid == 0)
@@ -207,38 +207,31 @@ static void stop_filling(pid_t pid, struct filling *filling)
 	*filling = (struct filling){ 0 };
 }
 
-TEST(fds_of_the_same_user_make_others_wait_at_most)
+SCENE_TEST(fds_of_the_same_user_make_others_wait_at_most, .policy = FEW_CONNECTIONS, .options = { "--user=uucp" },
+	   .fds_max = FEW_FDS, .needs_root = "another user's fds in flight")
 {
 	struct filling *filling = share_memory(sizeof(*filling));
 	unsigned rounds = repetitions(2, 50);
-	struct scene scene;
-	uid_t uid;
+	uid_t uid = (uid_t)proc_status(scene->fixture.pid, "Uid:", 10);
 
-	if (!need_root("another user's fds in flight"))
-		return;
-	limit_fds(FEW_FDS);
-	scene_prepare(&scene, policy);
-	scene_launch(&scene, own_user);
-	uid = (uid_t)proc_status(scene.fixture.pid, "Uid:", 10);
 	for (unsigned i = 0; i < rounds; i++) {
 		/* The keeper's user: the keeper can send more fds because of its capability. */
 		pid_t pid = start_filling(0, filling);
 		struct pollfd visitor = { .events = POLLIN };
 
-		expect_newcomers_to_be_served(&scene);
+		expect_newcomers_to_be_served(scene);
 		stop_filling(pid, filling);
 		pid = start_filling(uid, filling);
-		visitor.fd = raw_connect(scene.fixture.socket);
+		visitor.fd = raw_connect(scene->fixture.socket);
 		ck_assert(actor_greet(visitor.fd));
-		scene_go_on(&scene);
+		scene_go_on(scene);
 		ck_assert_int_eq(poll(&visitor, 1, 0), 0);
 		stop_filling(pid, filling);
 		expect_kind(visitor.fd, KIND_WELCOME);
 		ck_assert_uint_eq(raw_register(visitor.fd, "visitors u32 a", NULL, NULL), 0);
 		close(visitor.fd);
 	}
-	scene_end(&scene, 4096, "%u times all fds that the keeper's user, and the daemon's, may have in flight",
-		  rounds);
+	scene_end(scene, 4096, "%u times all fds that the keeper's user, and the daemon's, may have in flight", rounds);
 }
 
 /* --- a storm: processes that connect and close, as fast as they can --- */

@@ -12,29 +12,6 @@
 #include "tests/integration/machine.h"
 #include "tests/integration/policy.h"
 
-static uint64_t wake_ups(pid_t pid)
-{
-	return proc_status(pid, "voluntary_ctxt_switches:", 10) + proc_status(pid, "nonvoluntary_ctxt_switches:", 10);
-}
-
-static bool has_fallen_asleep(pid_t pid)
-{
-	uint64_t before = wake_ups(pid);
-
-	usleep(100000);
-	return wake_ups(pid) == before;
-}
-
-static void expect_to_sleep(pid_t pid)
-{
-	uint64_t before;
-
-	ck_assert_msg(eventually(has_fallen_asleep(pid)), "the daemon does not come to rest");
-	before = wake_ups(pid);
-	sleep(2);
-	ck_assert_uint_eq(wake_ups(pid) - before, 0);
-}
-
 TEST(idle_connection_costs_a_kilobyte_and_no_wake_up)
 {
 	static int sockets[10000];
@@ -54,7 +31,7 @@ TEST(idle_connection_costs_a_kilobyte_and_no_wake_up)
 	grown = proc_status(fixture.pid, "VmRSS:", 10) - before;
 	ck_assert_msg(grown <= n || has_sanitizer(), "%u connections cost %" PRIu64 " KiB", n, grown);
 	expect_status(&fixture, "connections=%u", n + 1);
-	expect_to_sleep(fixture.pid);
+	expect_wake_ups(&fixture, 0);
 	/* The first and the last are served as if they were alone. */
 	expect_granted(first, "first");
 	expect_granted(sockets[n - 1], "last");
@@ -72,7 +49,7 @@ DAEMON_TEST(daemon_sleeps_after_an_event_lingered)
 	await_status(fixture, "lingering=1");
 	holder_end(&holder);
 	await_status(fixture, "streams=0");
-	expect_to_sleep(fixture->pid);
+	expect_wake_ups(fixture, 0);
 }
 
 DAEMON_TEST(clients_without_an_fd_wait_and_stay_connected, .options = { "--user=root", "--guard=off" })

@@ -60,14 +60,6 @@ static int still_open(struct keeper *keeper, uint32_t stream)
 			 (struct kernel_call){ .op = KERNEL_STILL_OPEN, .stream = stream, .index = KERNEL_UNGUARDED });
 }
 
-/* 0 or a negative errno. */
-static int change_lock(int fd, short type, uint64_t from, uint64_t n)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
-
-	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
-}
-
 /* Before Linux 6.4 the kernel keeps self-registered events. */
 static void forget_rogue(const char *event)
 {

@@ -135,30 +135,6 @@ DAEMON_TEST(copy_in_flight_keeps_an_event_lingering)
 	await_status(fixture, "charges=0");
 }
 
-static uint64_t wake_ups(const struct fixture *fixture)
-{
-	static const char key[] = "voluntary_ctxt_switches:";
-
-	return proc_status(fixture->pid, key, 10) + (fixture->keeper ? proc_status(fixture->keeper, key, 10) : 0);
-}
-
-/*
- * Wake-ups of daemon and keeper in the quietest of up to four spells of two seconds. (Without a guard they check all streams every ten
- * seconds, for another reason.)
- */
-static void expect_wake_ups(const struct fixture *fixture, uint64_t most)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (int i = 0; i < 4 && least > most; i++) {
-		uint64_t before = wake_ups(fixture);
-
-		sleep(2);
-		least = MIN(least, wake_ups(fixture) - before);
-	}
-	ck_assert_uint_le(least, most);
-}
-
 DAEMON_TEST(streams_without_lingering_events_are_not_checked)
 {
 	enum { ALIVE = 40, LESS_THAN_A_CHECK_PER_SECOND = 19 };

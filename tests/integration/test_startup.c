@@ -67,11 +67,6 @@ DAEMON_TEST(daemon_started_by_root_has_no_privileges)
 	ck_assert_uint_eq(proc_status(fixture->pid, "CapPrm:", 16), 0);
 }
 
-static void read_pid(void *data, struct cursor row)
-{
-	*(pid_t *)data = (pid_t)row_get_u64(row, "pid");
-}
-
 /* Starts another daemon on these sockets, with the policy of that directory; its exit status. */
 static int start_another(const char *socket, const char *control, const char *policy, bool in_background, char *output,
 			 size_t size)
@@ -96,13 +91,11 @@ static int start_another(const char *socket, const char *control, const char *po
 }
 
 /* Ends a daemon in the background. It is the test's child, since the test is a subreaper. */
-static void end_background(const char *control)
+static void end_background(const struct fixture *fixture)
 {
-	int admin = raw_connect(control), status = -1;
-	pid_t pid = 0;
+	pid_t pid = (pid_t)status_number(fixture, "pid");
+	int status = -1;
 
-	ck_assert_uint_eq(raw_rows(admin, KIND_STATUS, 0, NULL, read_pid, &pid), 0);
-	close(admin);
 	ck_assert_int_gt(pid, 1);
 	ck_assert_int_eq(kill(pid, SIGTERM), 0);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -124,7 +117,7 @@ DAEMON_TEST(stale_socket_is_taken_over_in_the_background, .options = { "--user=r
 		start_another(fixture->socket, fixture->control, fixture->directory, true, output, sizeof(output)), 0);
 	ck_assert_str_eq(output, "");
 	close(fixture_client(fixture));
-	end_background(fixture->control);
+	end_background(fixture);
 	ck_assert_int_lt(access(fixture->socket, F_OK), 0);
 	ck_assert_int_lt(access(fixture->control, F_OK), 0);
 }
@@ -143,11 +136,12 @@ TEST(relative_paths_work_in_the_background)
 	ck_assert_int_eq(start_another("here.sock", "below/control.sock", ".", true, output, sizeof(output)), 0);
 	close(raw_hello("here.sock", 0, NULL, NULL));
 	fixture_write_policy(&fixture, "[/a]\nMaxEvents=1\n");
-	admin = raw_connect("below/control.sock");
+	string_copy(fixture.control, sizeof(fixture.control), "below/control.sock");
+	admin = raw_connect(fixture.control);
 	raw_request(admin, KIND_RELOAD);
 	receive_reload(admin, &answered);
 	ck_assert_uint_eq(answered.sections, 1);
-	end_background("below/control.sock");
+	end_background(&fixture);
 	/* The daemon has removed them, and the directory that it had made. */
 	ck_assert_int_lt(access("here.sock", F_OK), 0);
 	ck_assert_int_lt(access("below", F_OK), 0);
