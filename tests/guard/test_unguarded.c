@@ -11,6 +11,7 @@
 #include "tests/guard/stand_in.h"
 #include "tests/integration/actor.h"
 #include "tests/integration/cgroups.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/member.h"
 

@@ -13,6 +13,7 @@
 
 #include "protocol/protocol.h"
 #include "protocol/row.h"
+#include "tests/integration/programs.h"
 #include "tests/integration/raw.h"
 #include "tests/integration/tracer.h"
 
@@ -123,19 +124,6 @@ bool log_has(const struct fixture *, const char *text);
 unsigned log_count(const struct fixture *, const char *text);
 /* Waits until the daemon has read all records, where it reads them itself. */
 void sync_records(const struct fixture *);
-
-/* A program in build/: "userevctl". */
-const char *built(const char *name);
-/*
- * Starts it; its options end in NULL, or are NULL. Stdout and stderr go into the log, unless that is NULL. Its fds from 3 on are these; with
- * names it has them from systemd, and no others.
- */
-pid_t start_program(const char *program, const char *log, const char *const *options, const int *fds, size_t n,
-		    const char *names);
-/* Copies that program, with its mode. */
-void copy_built(const char *name, const char *to);
-/* Runs a command with stdout and stderr into `output`, terminated; its exit status. The fixture may be NULL. */
-int run_command(const struct fixture *, char *output, size_t size, const char *const *argv);
 
 /* A second daemon, started with that option beside the fixture's, ends with these words. */
 void fixture_expect_no_start(const struct fixture *, const char *program, const char *option, const char *words);

@@ -10,6 +10,7 @@
 
 #include "protocol/transport.h"
 #include "tests/integration/fixture.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
 

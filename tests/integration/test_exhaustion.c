@@ -2,9 +2,7 @@
 
 /* One tenant takes as many connections and fds as it can get, sends nothing, or little, or reads nothing; its neighbour works on. */
 
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
 
 #include "tests/integration/scene.h"
 

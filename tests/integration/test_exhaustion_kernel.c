@@ -3,8 +3,8 @@
 /* One tenant misuses things of the kernel's: locks on the data file, and names of foreign events. Its neighbour works on. */
 
 #include <fcntl.h>
-#include <stdio.h>
 
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/scene.h"
 
 /* Every byte that no other process has locked. */

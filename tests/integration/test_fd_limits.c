@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "tests/integration/actor.h"
 #include "tests/integration/machine.h"

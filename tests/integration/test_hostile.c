@@ -13,6 +13,7 @@
 
 #include "kernel/uapi.h"
 #include "tests/integration/cgroups.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/samples.h"
 #include "tests/integration/speaker.h"

@@ -9,6 +9,7 @@
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/keeper.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 
 /* Loading a guard takes time, and has nothing to do with these tests. */

@@ -7,6 +7,7 @@
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/keeper.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 
 static const char *const unguarded[] = { "--guard=off", NULL };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/member.h"
 #include "tests/integration/policy.h"

@@ -2,8 +2,6 @@
 
 /* Limits of events, each at N and N + 1. */
 
-#include <stdio.h>
-
 #include "tests/integration/actor.h"
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"

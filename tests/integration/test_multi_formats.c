@@ -3,6 +3,7 @@
 /* Several formats of one name, and events that persist. */
 
 #include "tests/integration/fixture.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/policy.h"
 

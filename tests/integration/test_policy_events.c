@@ -2,6 +2,7 @@
 
 /* Events that the policy declares exist before any program; those that it keeps exist after their programs. */
 
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/member.h"
 #include "tests/integration/pair.h"

@@ -3,7 +3,6 @@
 /* Records that a client writes without the library, and their way to the tracer. */
 
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -6,6 +6,7 @@
  */
 
 #include "tests/integration/actor.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/member.h"
 #include "tests/integration/speaker.h"

@@ -12,6 +12,7 @@
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/keeper.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 
 /* All of them share the directory: pages that another keeper uses stay as they are. */

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 
 #include "tests/integration/cgroups.h"
 #include "tests/integration/policy.h"

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "tests/integration/kernel_events.h"
+
 /* With fewer rounds a process may still be about to take memory that it then keeps. */
 enum { MANY_ROUNDS = 24 };
 

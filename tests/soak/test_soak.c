@@ -18,6 +18,7 @@
 
 #include "tests/integration/actor.h"
 #include "tests/integration/cgroups.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/pair.h"
 #include "tests/integration/raw.h"
