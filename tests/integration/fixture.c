@@ -211,8 +211,8 @@ static void clean_up(struct fixture *fixture, bool with_events, char *ret, size_
 	unlink(fixture->policy);
 	unlink(fixture->socket);
 	unlink(fixture->control);
-	if (rmdir(fixture->directory) < 0)
-		text_printf(&text, "%s: %s; ", fixture->directory, strerror(errno));
+	/* Pages of a keeper that was killed stay there. */
+	rmdir(fixture->directory);
 	if (fixture->keeper && !eventually(!is_running(fixture->keeper)))
 		text_printf(&text, "the keeper has survived the daemon; ");
 	for (size_t i = 0; i < fixture->n_enablers; i++)
