@@ -237,7 +237,7 @@ FRESH_TEST(removed_guard_guards_no_more)
 	close(fd);
 }
 
-LOADED_TEST(full_map_is_reported_and_keeps_its_entries)
+FRESH_TEST(full_map_is_reported_and_keeps_its_entries)
 {
 	const uint64_t cgroup = 4711;
 	int map, fd = guarded_file(), r = 0;
