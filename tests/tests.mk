@@ -285,7 +285,8 @@ format:
 # --- how tests, fuzzers and benchmarks are built ---
 
 SUITE_OBJECTS := $(B)/tests/suite.o
-FIXTURE_OBJECTS := $(addprefix $(B)/tests/integration/,cgroups.o fixture.o keeper.o machine.o pair.o raw.o samples.o scene.o tracer.o) \
+FIXTURE_OBJECTS := $(addprefix $(B)/tests/integration/,cgroups.o fixture.o keeper.o kernel_events.o machine.o pair.o \
+	programs.o raw.o samples.o scene.o tracer.o) \
 	$(B)/kernel/probe.o $(B)/kernel/rpc/message.o $(PROTOCOL_OBJECTS)
 
 $(B)/tests/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format-nonliteral
@@ -382,9 +383,9 @@ $(B)/tests/test_confined: $(B)/tests/systemd/confine.o
 
 confined: $(CONFINED)/userevd $(CONFINED)/userevd-keeper $(if $(HAS_GUARD),$(CONFINED)/userevd-guard) $(CONFINED_TOOLS) $(CONFINED_TESTS)
 
-$(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(PROTOCOL_OBJECTS)
+$(B)/tests/restart_load: $(B)/tests/systemd/restart_load.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
 
 # The headers of the alternatives do not pass all of our warnings.
 BENCH_OBJECTS := $(call objects,tests/bench,$(wildcard tests/bench/bench_* tests/bench/rival_* tests/bench/sample_*))

@@ -2,7 +2,6 @@
 
 /* The daemon without a guard, or with a guard that is lost: it notices each self-registered event, and disconnects no other client. As root, in a guest. */
 
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -12,6 +11,7 @@
 #include "tests/guard/stand_in.h"
 #include "tests/integration/actor.h"
 #include "tests/integration/cgroups.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/member.h"
 
@@ -59,13 +59,6 @@ static bool has_registered(const struct bypass *bypass)
 	       unguarded_answer(bypass->way, bypass->operation) == 0 && !bypass->way->other_file;
 }
 
-static bool is_disconnected(int socket)
-{
-	struct pollfd ask = { .fd = socket };
-
-	return poll(&ask, 1, 0) == 1 && ask.revents & POLLHUP;
-}
-
 static void expect_disconnect(const struct member *member)
 {
 	ck_assert(eventually(is_disconnected(member->socket)));
@@ -82,59 +75,46 @@ static unsigned judge(const struct attacker *attacker)
 	if (registered)
 		expect_cut(attacker->member.socket, REFUSAL_SELF_REGISTERED);
 	else
-		ck_assert_uint_eq(raw_query(attacker->member.socket).leases, 1);
+		expect_account(attacker->member.socket, "leases=1");
 	return registered;
 }
 
-static void forget_all(struct fixture *fixture, int foreign, struct member *bystander)
+/* Before Linux 6.4 the kernel keeps self-registered events. */
+static void forget_events(const struct fixture *fixture)
 {
-	for (int i = 0; i <= n_ioctl_bypasses; i++)
-		member_free(&attackers[i].member);
-	member_free(bystander);
-	close(foreign);
-	ck_assert(eventually(status_number(fixture, "streams") == 0));
-	/* Before Linux 6.4 the kernel keeps self-registered events. */
+	await_status(fixture, "streams=0");
 	delete_new_events(fixture->events_before);
-	fixture_stop(fixture);
 }
 
 /* An attempt to delete or to unregister changes nothing, and is not noticed. */
-TEST(self_registration_is_noticed_by_any_way)
+DAEMON_TEST(self_registration_is_noticed_by_any_way, .options = { "--guard=off" })
 {
-	static const char *const without_guard[] = { "--guard=off", NULL };
-	struct member bystander;
-	struct fixture fixture;
+	int foreign = make_foreign_event();
+	struct member bystander = member_new(fixture, "bystander u32 a");
 	unsigned registered = 0;
-	int foreign;
 
-	fixture_start(&fixture, without_guard);
-	foreign = make_foreign_event();
-	bystander = member_new(&fixture, "bystander u32 a");
 	for (int i = 0; i < n_ioctl_bypasses; i++)
-		attacker_start(&attackers[i], &fixture, &bypasses[i]);
+		attacker_start(&attackers[i], fixture, &bypasses[i]);
 	/* The daemon checks streams in the order of their clients: the last one shows that all were checked. */
-	attacker_start(&attackers[n_ioctl_bypasses], &fixture, &bypasses[0]);
+	attacker_start(&attackers[n_ioctl_bypasses], fixture, &bypasses[0]);
 	for (int i = 0; i <= n_ioctl_bypasses; i++)
 		attacker_try(&attackers[i]);
 	ck_assert(eventually(is_disconnected(attackers[n_ioctl_bypasses].member.socket)));
 	for (int i = 0; i < n_ioctl_bypasses; i++)
 		registered += judge(&attackers[i]);
-	ck_assert_uint_eq(raw_query(bystander.socket).leases, 1);
+	expect_account(bystander.socket, "leases=1");
 	printf("%d attempts without a guard: %u have registered something, and all %u were noticed and disconnected\n",
 	       n_ioctl_bypasses, registered, registered);
-	forget_all(&fixture, foreign, &bystander);
+	for (int i = 0; i <= n_ioctl_bypasses; i++)
+		member_free(&attackers[i].member);
+	member_free(&bystander);
+	close(foreign);
+	forget_events(fixture);
 }
 
 static int register_rogue(void *data)
 {
 	return attempt(*(int *)data, REGISTER_NEW, kernel_manner(), "rogue");
-}
-
-static void forget(struct fixture *fixture)
-{
-	ck_assert(eventually(status_number(fixture, "streams") == 0));
-	delete_new_events(fixture->events_before);
-	fixture_stop(fixture);
 }
 
 static uint32_t ask_for_file(const struct fixture *fixture)
@@ -149,43 +129,35 @@ static uint32_t ask_for_file(const struct fixture *fixture)
 /* Events of an earlier daemon, or of the keeper's first look, may be counted as foreign a moment after their end. */
 static void await_exact_count(const struct fixture *fixture)
 {
-	uint64_t lines = 0;
-
-	for (const char *at = fixture->events_before; (at = strchr(at, '\n')); at++)
-		lines++;
-	ck_assert(eventually(status_number(fixture, "foreign") == lines - 1));
+	await_status(fixture, "foreign=%u", count_events(fixture->events_before));
 }
 
-TEST(unknown_events_deny_the_tenant_another_file)
+DAEMON_TEST(unknown_events_deny_the_tenant_another_file, .options = { "--guard=off" })
 {
-	static const char *const without_guard[] = { "--guard=off", NULL };
-	struct fixture fixture;
 	struct member member;
 
-	fixture_start(&fixture, without_guard);
-	await_exact_count(&fixture);
-	member = member_new(&fixture, "first u32 a");
-	close(member.socket);
-	member.socket = -1;
-	ck_assert(eventually(status_number(&fixture, "lingering") == 1));
-	ck_assert_uint_eq(ask_for_file(&fixture), 0);
+	await_exact_count(fixture);
+	member = member_new(fixture, "first u32 a");
+	member.socket = fd_close(member.socket);
+	await_status(fixture, "lingering=1");
+	ck_assert_uint_eq(ask_for_file(fixture), 0);
 	ck_assert_int_eq(run_in_child(register_rogue, &member.stream), 0);
-	ck_assert(eventually(ask_for_file(&fixture) == REFUSAL_TROUBLE));
-	member.stream = fd_close(member.stream);
-	ck_assert(eventually(ask_for_file(&fixture) == 0));
-	forget(&fixture);
+	ck_assert(eventually(ask_for_file(fixture) == REFUSAL_TROUBLE));
+	member_free(&member);
+	ck_assert(eventually(ask_for_file(fixture) == 0));
+	forget_events(fixture);
 }
 
 /* --- a guard that is lost --- */
 
-static bool need_guard(struct fixture *fixture)
-{
-	if (!fixture->guarded) {
-		printf("not possible here: a guard\n");
-		fixture_stop(fixture);
-	}
-	return fixture->guarded;
-}
+#define GUARD_TEST(name, ...)                                                                                          \
+	static void name##_with(struct fixture *fixture);                                                              \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		if (has_btf())                                                                                         \
+			fixture_run(&(const struct daemon_test){ __VA_ARGS__ }, name##_with);                          \
+	}                                                                                                              \
+	static void name##_with(struct fixture *fixture)
 
 static void remove_by_command(void)
 {
@@ -216,18 +188,16 @@ static void forget_the_mount(void)
 	}
 }
 
-static void (*const losses[])(void) = { remove_by_command, unpin_by_hand, forget_the_mount };
-
 /* As the daemon checks it. The kernel detaches programs a moment after the last link to them has gone. */
 static bool is_guarded(int stream)
 {
 	return ioctl(stream, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM;
 }
 
-static void lose_guard(int which, int stream)
+static void lose_guard(void (*lose)(void), int stream)
 {
 	ck_assert(is_guarded(stream));
-	losses[which]();
+	lose();
 	ck_assert(eventually(!is_guarded(stream)));
 }
 
@@ -243,60 +213,68 @@ static void expect_records(struct fixture *fixture, const struct member *members
 	trace(fixture, "common", false);
 }
 
-TEST(lost_guard_is_noticed_before_the_next_file)
+static void expect_loss_to_be_noticed(struct fixture *fixture, void (*lose)(void))
 {
 	struct member members[4];
-	struct fixture fixture;
 
-	fixture_start(&fixture, NULL);
-	if (!need_guard(&fixture))
-		return;
-	members[0] = member_new(&fixture, "common u32 number");
-	members[1] = member_new(&fixture, "common u32 number");
+	members[0] = member_new(fixture, "common u32 number");
+	members[1] = member_new(fixture, "common u32 number");
 	ck_assert_uint_eq(members[0].answer.stream, members[1].answer.stream);
-	lose_guard(_i, members[0].stream);
-	members[2] = member_new(&fixture, "common u32 number");
-	members[3] = member_new(&fixture, "common u32 number");
-	ck_assert(log_has(&fixture, "the guard is gone: data files are no longer shared"));
-	fixture_read_backend(&fixture);
-	ck_assert(!fixture.guarded);
+	lose_guard(lose, members[0].stream);
+	members[2] = member_new(fixture, "common u32 number");
+	members[3] = member_new(fixture, "common u32 number");
+	ck_assert(log_has(fixture, "the guard is gone: data files are no longer shared"));
+	fixture_read_backend(fixture);
+	ck_assert(!fixture->guarded);
 	ck_assert_uint_ne(members[2].answer.stream, members[0].answer.stream);
 	ck_assert_uint_ne(members[3].answer.stream, members[0].answer.stream);
 	ck_assert_uint_ne(members[3].answer.stream, members[2].answer.stream);
-	expect_records(&fixture, members, ARRAY_SIZE(members));
+	expect_records(fixture, members, ARRAY_SIZE(members));
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		member_free(&members[i]);
-	fixture_stop(&fixture);
+}
+
+GUARD_TEST(removed_guard_is_noticed_before_the_next_file)
+{
+	expect_loss_to_be_noticed(fixture, remove_by_command);
+}
+
+GUARD_TEST(unpinned_guard_is_noticed_before_the_next_file)
+{
+	expect_loss_to_be_noticed(fixture, unpin_by_hand);
+}
+
+GUARD_TEST(forgotten_mount_is_noticed_before_the_next_file)
+{
+	expect_loss_to_be_noticed(fixture, forget_the_mount);
 }
 
 /* The daemon checks the streams when it opens a stream, and disconnects all clients of a stream with foreign events. */
-DAEMON_TEST(self_registration_after_a_lost_guard_is_noticed)
+GUARD_TEST(self_registration_after_a_lost_guard_is_noticed)
 {
 	struct member one, another, later;
 
-	if (!need_guard(fixture))
-		return;
 	one = member_new(fixture, "common u32 number");
 	another = member_new(fixture, "common u32 number");
-	lose_guard(0, one.stream);
+	lose_guard(remove_by_command, one.stream);
 	ck_assert_int_eq(run_in_child(register_rogue, &one.stream), 0);
 	later = member_new(fixture, "common u32 number");
 	expect_disconnect(&one);
 	expect_disconnect(&another);
-	ck_assert_uint_eq(raw_query(later.socket).leases, 1);
+	expect_account(later.socket, "leases=1");
 	member_free(&one);
 	member_free(&another);
 	member_free(&later);
 }
 
-DAEMON_TEST(required_guard_that_is_lost_stops_new_files, .options = { "--guard=require" })
+GUARD_TEST(required_guard_that_is_lost_stops_new_files, .options = { "--guard=require" })
 {
 	struct member before;
 	int socket, stream = -1;
 
 	ck_assert(fixture->guarded);
 	before = member_new(fixture, "common u32 number");
-	lose_guard(0, before.stream);
+	lose_guard(remove_by_command, before.stream);
 	socket = fixture_client(fixture);
 	ck_assert_uint_eq(raw_register(socket, "common u32 number", NULL, &stream), REFUSAL_TROUBLE);
 	ck_assert_uint_eq(raw_register(socket, "another u32 number", NULL, &stream), REFUSAL_TROUBLE);
@@ -307,7 +285,7 @@ DAEMON_TEST(required_guard_that_is_lost_stops_new_files, .options = { "--guard=r
 	member_free(&before);
 }
 
-DAEMON_TEST(container_root_gets_no_file_after_a_lost_guard, .needs_cgroups = "root of the machine in a container")
+GUARD_TEST(container_root_gets_no_file_after_a_lost_guard, .needs_cgroups = "root of the machine in a container")
 {
 	struct member before;
 	struct actor root;
@@ -318,7 +296,7 @@ DAEMON_TEST(container_root_gets_no_file_after_a_lost_guard, .needs_cgroups = "ro
 		return;
 	before = member_new(fixture, "common u32 number");
 	root = actor_new(fixture->socket, &(struct actor_as){ .cgroup = container });
-	lose_guard(0, before.stream);
+	lose_guard(remove_by_command, before.stream);
 	ck_assert_uint_eq(raw_register(root.socket, "roots u32 number", NULL, &stream), REFUSAL_NOT_PERMITTED);
 	ck_assert_int_eq(stream, -1);
 	actor_end(&root);
@@ -332,7 +310,7 @@ static void enter_mount_namespace(void)
 }
 
 /* The keeper's own mount namespace has the BPF file system, too. */
-DAEMON_TEST(unmounted_bpffs_leaves_the_guard_in_force)
+GUARD_TEST(unmounted_bpffs_leaves_the_guard_in_force)
 {
 	struct member another;
 	_cleanup_(member_free) struct member one = member_new(fixture, "common u32 number");
@@ -349,18 +327,13 @@ DAEMON_TEST(unmounted_bpffs_leaves_the_guard_in_force)
 
 static const char no_btf[] = "this kernel doesn't describe its types for BPF: there is no /sys/kernel/btf/vmlinux";
 
-static void hide_btf(void)
-{
-	enter_mount_namespace();
-	ck_assert_int_eq(mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL), 0);
-}
-
-TEST(daemon_without_btf_works_unguarded_and_logs_why)
+TEST(without_btf_the_daemon_works_unguarded_if_it_may)
 {
 	struct member members[2];
 	struct fixture fixture;
 
-	hide_btf();
+	enter_mount_namespace();
+	ck_assert(!has_btf() || mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL) == 0);
 	fixture_start(&fixture, NULL);
 	ck_assert(!fixture.guarded);
 	ck_assert(log_has(&fixture, no_btf));
@@ -371,65 +344,16 @@ TEST(daemon_without_btf_works_unguarded_and_logs_why)
 	expect_records(&fixture, members, ARRAY_SIZE(members));
 	member_free(&members[0]);
 	member_free(&members[1]);
+	fixture_expect_no_start(&fixture, built("userevd"), "--guard=require", "there is no guard, and it is required");
+	fixture_expect_no_start(&fixture, built("userevd"), "--guard=require", no_btf);
 	fixture_stop(&fixture);
-}
-
-TEST(required_guard_without_btf_prevents_the_start)
-{
-	char directory[64], socket[128], control[128], output[2048];
-	const char *const argv[] = { built("userevd"), "--foreground", "--guard=require", socket, control, NULL };
-
-	hide_btf();
-	make_temporary_directory(directory, sizeof(directory));
-	snprintf(socket, sizeof(socket), "--socket=%s/s", directory);
-	snprintf(control, sizeof(control), "--control-socket=%s/c", directory);
-	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), EXIT_FAILURE);
-	ck_assert_msg(strstr(output, "there is no guard, and it is required"), "%s", output);
-	ck_assert_msg(strstr(output, no_btf), "%s", output);
-	ck_assert_int_eq(rmdir(directory), 0);
-}
-
-static TCase *add_cases(Suite *suite, const char *name)
-{
-	TCase *cases = tcase_create(name);
-
-	tcase_set_timeout(cases, 300);
-	suite_check_fds(cases);
-	suite_add_tcase(suite, cases);
-	return cases;
-}
-
-static int run_all(void)
-{
-	Suite *suite = suite_create("unguarded");
-	TCase *cases = add_cases(suite, "never guarded");
-
-	tcase_add_test(cases, self_registration_is_noticed_by_any_way);
-	tcase_add_test(cases, unknown_events_deny_the_tenant_another_file);
-	if (has_btf()) {
-		cases = add_cases(suite, "lost");
-		tcase_add_loop_test(cases, lost_guard_is_noticed_before_the_next_file, 0, ARRAY_SIZE(losses));
-		tcase_add_test(cases, self_registration_after_a_lost_guard_is_noticed);
-		tcase_add_test(cases, required_guard_that_is_lost_stops_new_files);
-		tcase_add_test(cases, container_root_gets_no_file_after_a_lost_guard);
-		tcase_add_test(cases, unmounted_bpffs_leaves_the_guard_in_force);
-		cases = add_cases(suite, "no BTF");
-		tcase_add_test(cases, daemon_without_btf_works_unguarded_and_logs_why);
-		tcase_add_test(cases, required_guard_without_btf_prevents_the_start);
-	}
-	return suite_run(suite);
 }
 
 int main(void)
 {
-	int r;
-
 	if (!is_a_place_for_tests())
 		return EXIT_SUCCESS;
 	loader_directory = "/sys/fs/bpf/userevd";
 	bypasses_list();
-	cgroups_find_room();
-	r = run_all();
-	cgroups_remove_all();
-	return r;
+	return run_tests_in_cgroups();
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Other processes. An actor connects, says hello, and hands the connection over to the test. The connection's tenant is that of the
+ * Other processes. An actor connects a socket of the test's, and says hello. The connection's tenant is that of the
  * actor. A holder keeps a copy of an fd open. Both live until they are ended, and no longer than the test.
  */
 
@@ -57,7 +57,7 @@ static inline pid_t actor_fork(int keep, int *ret_leash)
 	return pid;
 }
 
-static inline void actor_wait_for_the_end(void)
+static inline _Noreturn void actor_wait_for_the_end(void)
 {
 	char byte;
 
@@ -115,56 +115,49 @@ static inline int actor_hello(const char *path, int *ret_page)
 	return -1;
 }
 
-static inline void actor_act(const char *path, const struct actor_as *as)
+/* In the actor: connects fd 4. */
+static inline _Noreturn void actor_act(const char *path, bool greets)
 {
-	int hand_over[2];
+	struct sockaddr_un address;
+	socklen_t length;
 
-	if (as)
-		actor_become(as);
-	hand_over[0] = raw_hello(path, UINT64_MAX, NULL, &hand_over[1]);
-	ck_assert_int_eq(transport_send(3, "x", 1, hand_over, 2, 0), 0);
-	close(hand_over[0]);
-	close(hand_over[1]);
+	ck_assert_int_eq(transport_address(path, &address, &length), 0);
+	ck_assert_int_eq(connect(4, (struct sockaddr *)&address, length), 0);
+	ck_assert(!greets || actor_greet(4));
+	ck_assert_int_eq(write(3, "x", 1), 1);
+	close(4);
 	actor_wait_for_the_end();
-}
-
-static inline struct actor actor_new(const char *path, const struct actor_as *as)
-{
-	struct actor actor = { .leash = -1 };
-	struct fdset fds = { 0 };
-	char byte;
-
-	actor.pid = actor_fork(-1, &actor.leash);
-	if (actor.pid == 0)
-		actor_act(path, as);
-	ck_assert_msg(transport_receive_fds(actor.leash, &byte, 1, &fds, 0) == 1 && fds.count == 2,
-		      "the actor could not connect");
-	actor.socket = fdset_steal(&fds, 0);
-	actor.page = fdset_steal(&fds, 1);
-	return actor;
 }
 
 /* Connects, but sends no HELLO unless `greets`: the test's first packet is the connection's first. There is no page. */
 static inline void actor_connect(struct actor *actor, const char *path, const struct actor_as *as)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un address;
-	socklen_t length;
 	char byte;
 
-	ck_assert_int_eq(transport_address(path, &address, &length), 0);
 	*actor = (struct actor){ .leash = -1, .socket = fd, .page = -1 };
 	actor->pid = actor_fork(fd, &actor->leash);
 	if (actor->pid == 0) {
 		if (as)
 			actor_become(as);
-		ck_assert_int_eq(connect(4, (struct sockaddr *)&address, length), 0);
-		ck_assert(!as || !as->greets || actor_greet(4));
-		ck_assert_int_eq(write(3, "x", 1), 1);
-		close(4);
-		actor_wait_for_the_end();
+		actor_act(path, as && as->greets);
 	}
 	ck_assert_msg(read(actor->leash, &byte, 1) == 1, "the actor could not connect");
+}
+
+static inline struct actor actor_new(const char *path, const struct actor_as *as)
+{
+	struct actor_as greeting = as ? *as : (struct actor_as){ 0 };
+	struct raw_reply reply;
+	struct actor actor;
+
+	greeting.greets = true;
+	actor_connect(&actor, path, &greeting);
+	raw_receive(actor.socket, &reply);
+	ck_assert_msg(reply.size > 0 && reply.fds.count == 1, "the actor was not welcomed: %zd", reply.size);
+	actor.page = fdset_steal(&reply.fds, 0);
+	raw_reply_deinit(&reply);
+	return actor;
 }
 
 /* Ends the process; the connection and the page stay open. */
@@ -197,6 +190,15 @@ static inline void leave_copy(struct holder *holder, int socket, int stream)
 		actor_wait_for_the_end();
 	fd_close(stream);
 	close(socket);
+}
+
+/* The same with the stream of a new event. */
+static inline void leave_event(struct holder *holder, int socket, const char *description)
+{
+	int stream = -1;
+
+	ck_assert_uint_eq(raw_register(socket, description, NULL, &stream), 0);
+	leave_copy(holder, socket, stream);
 }
 
 static inline void holder_end(struct holder *holder)

@@ -13,54 +13,25 @@
 
 #include "protocol/base/text.h"
 #include "tests/integration/cgroups.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
 
 enum { OPTIONS_MAX = 24 };
 
-/* The tests are in build/tests/, the programs in build/. Looked up once: in another mount namespace the link leads nowhere. */
-const char *built(const char *name)
+static pid_t start_daemon(const struct fixture *fixture, const char *const *options, int ready)
 {
-	static char directory[PATH_MAX - 64], path[PATH_MAX];
-
-	if (!*directory) {
-		ck_assert_int_gt(readlink("/proc/self/exe", directory, sizeof(directory) - 1), 0);
-		*strrchr(directory, '/') = '\0';
-		*strrchr(directory, '/') = '\0';
-	}
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	return path;
-}
-
-static pid_t spawn_daemon(const struct fixture *fixture, const char *const *options, int ready)
-{
-	char socket[128], control[128], policy[128], ready_option[32];
-	const char *argv[OPTIONS_MAX] = {
-		built("userevd"),    socket, control, policy, ready_option, "--foreground", "--log-level=debug",
-		"--exit-with-parent"
+	char socket[128], control[128], policy[128];
+	const char *all[OPTIONS_MAX] = {
+		socket, control, policy, "--ready-fd=3", "--foreground", "--log-level=debug", "--exit-with-parent"
 	};
-	size_t n = 8;
-	pid_t pid;
 
 	snprintf(socket, sizeof(socket), "--socket=%s", fixture->socket);
 	snprintf(control, sizeof(control), "--control-socket=%s", fixture->control);
 	snprintf(policy, sizeof(policy), "--policy=%s", fixture->directory);
-	snprintf(ready_option, sizeof(ready_option), "--ready-fd=%d", ready);
-	while (options && *options && n < OPTIONS_MAX - 1)
-		argv[n++] = *options++;
-
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (pid == 0) {
-		int log = open(fixture->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-
-		dup2(log, STDOUT_FILENO);
-		dup2(log, STDERR_FILENO);
-		fcntl(ready, F_SETFD, 0);
-		execv(argv[0], (char *const *)(uintptr_t)argv);
-		_exit(127);
-	}
-	return pid;
+	for (size_t n = 7; options && *options && n < OPTIONS_MAX - 1; n++)
+		all[n] = *options++;
+	return start_program("userevd", fixture->log, all, &ready, 1, NULL);
 }
 
 void fixture_print_log(const struct fixture *fixture)
@@ -214,7 +185,7 @@ void fixture_launch(struct fixture *fixture, const char *const *options)
 	int ready[2];
 
 	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
-	fixture->pid = spawn_daemon(fixture, options, ready[1]);
+	fixture->pid = start_daemon(fixture, options, ready[1]);
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1 || byte != '\n') {
 		fixture_print_log(fixture);
@@ -240,6 +211,7 @@ static void clean_up(struct fixture *fixture, bool with_events, char *ret, size_
 	unlink(fixture->policy);
 	unlink(fixture->socket);
 	unlink(fixture->control);
+	/* Pages of a keeper that was killed stay there. */
 	rmdir(fixture->directory);
 	if (fixture->keeper && !eventually(!is_running(fixture->keeper)))
 		text_printf(&text, "the keeper has survived the daemon; ");
@@ -253,7 +225,7 @@ static void clean_up(struct fixture *fixture, bool with_events, char *ret, size_
 	free(fixture->events_before);
 }
 
-int fixture_end(struct fixture *fixture, int signal)
+int fixture_end(struct fixture *fixture, pid_t victim, int signal)
 {
 	int status = -1;
 
@@ -261,8 +233,9 @@ int fixture_end(struct fixture *fixture, int signal)
 		fixture->n_enablers =
 			MIN(children_of(fixture->keeper, NULL, fixture->enablers, ARRAY_SIZE(fixture->enablers)),
 			    ARRAY_SIZE(fixture->enablers));
-	ck_assert_int_eq(kill(fixture->pid, signal), 0);
+	ck_assert_int_eq(kill(victim, signal), 0);
 	ck_assert_int_eq(waitpid(fixture->pid, &status, 0), fixture->pid);
+	fixture->pid = 0;
 	return status;
 }
 
@@ -283,7 +256,7 @@ void fixture_stop(struct fixture *fixture)
 	int status;
 
 	tracer_stop(&fixture->tracer);
-	status = fixture_end(fixture, SIGTERM);
+	status = fixture_end(fixture, fixture->pid, SIGTERM);
 	if (!settled || status != 0)
 		fixture_print_log(fixture);
 	ck_assert_msg(access(fixture->socket, F_OK) < 0, "the daemon left its socket behind");
@@ -301,7 +274,11 @@ bool test_is_possible(const struct daemon_test *test)
 		return not_possible(test->needs_guest);
 	if (test->needs_kernel && access(TRACEFS "/user_events_status", R_OK) < 0)
 		return not_possible(test->needs_kernel);
-	return !test->needs_cgroups || need_cgroups(test->needs_cgroups);
+	if (test->needs_cgroups && !need_cgroups(test->needs_cgroups))
+		return false;
+	if (test->fds_max)
+		limit_fds(test->fds_max);
+	return true;
 }
 
 void fixture_run(const struct daemon_test *test, void (*body)(struct fixture *))
@@ -312,41 +289,15 @@ void fixture_run(const struct daemon_test *test, void (*body)(struct fixture *))
 		return;
 	fixture_start_with_policy(&fixture, test->policy ? test->policy : "", test->options);
 	body(&fixture);
-	fixture_stop(&fixture);
+	if (fixture.pid)
+		fixture_stop(&fixture);
+	else
+		fixture_abandon(&fixture);
 }
 
 int fixture_client(const struct fixture *fixture)
 {
 	return raw_hello(fixture->socket, 0, NULL, NULL);
-}
-
-int run_command(const struct fixture *fixture, char *output, size_t size, const char *const *argv)
-{
-	int out[2], status;
-	size_t length = 0;
-	ssize_t n;
-	pid_t pid;
-
-	ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (pid == 0) {
-		dup2(out[1], STDOUT_FILENO);
-		dup2(out[1], STDERR_FILENO);
-		if (fixture) {
-			setenv("USEREV_SOCKET", fixture->socket, 1);
-			setenv("USEREV_CONTROL_SOCKET", fixture->control, 1);
-		}
-		execv(argv[0], (char *const *)(uintptr_t)argv);
-		_exit(127);
-	}
-	close(out[1]);
-	while (length < size - 1 && (n = read(out[0], output + length, size - 1 - length)) > 0)
-		length += (size_t)n;
-	output[length] = '\0';
-	close(out[0]);
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void fixture_expect_no_start(const struct fixture *fixture, const char *program, const char *option, const char *words)
@@ -358,14 +309,6 @@ void fixture_expect_no_start(const struct fixture *fixture, const char *program,
 	snprintf(control, sizeof(control), "--control-socket=%s/other-control.sock", fixture->directory);
 	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), EXIT_FAILURE);
 	ck_assert_msg(strstr(output, words), "%s", output);
-}
-
-void copy_built(const char *name, const char *to)
-{
-	const char *const argv[] = { "/bin/cp", built(name), to, NULL };
-	char output[256];
-
-	ck_assert_msg(run_command(NULL, output, sizeof(output), argv) == 0, "%s", output);
 }
 
 void tally_take(const struct fixture *fixture, struct tally *ret)
@@ -410,15 +353,6 @@ static bool tally_is(const struct fixture *fixture, const struct tally *before, 
 bool tally_settles(const struct fixture *fixture, const struct tally *before, char *ret, size_t size)
 {
 	return eventually(tally_is(fixture, before, ret, size));
-}
-
-bool need_kernel(struct fixture *fixture, const char *what)
-{
-	if (!keeps_records_itself(fixture))
-		return true;
-	printf("not possible here without user_events in the kernel: %s\n", what);
-	fixture_stop(fixture);
-	return false;
 }
 
 unsigned log_count(const struct fixture *fixture, const char *text)
@@ -550,6 +484,27 @@ void expect_settled(const struct fixture *fixture)
 	char difference[256];
 
 	ck_assert_msg(tally_settles(fixture, &fixture->before, difference, sizeof(difference)), "%s", difference);
+}
+
+static uint64_t wake_ups(const struct fixture *fixture)
+{
+	static const char key[] = "voluntary_ctxt_switches:";
+
+	return proc_status(fixture->pid, key, 10) + (fixture->keeper ? proc_status(fixture->keeper, key, 10) : 0);
+}
+
+/* Without a guard they check all streams every ten seconds, for another reason. */
+void expect_wake_ups(const struct fixture *fixture, uint64_t most)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 4 && least > most; i++) {
+		uint64_t before = wake_ups(fixture);
+
+		sleep(2);
+		least = MIN(least, wake_ups(fixture) - before);
+	}
+	ck_assert_uint_le(least, most);
 }
 
 /* A row of the list in each row: of that in which `key` is `value` the number `wanted`. */

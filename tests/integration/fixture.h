@@ -13,6 +13,7 @@
 
 #include "protocol/protocol.h"
 #include "protocol/row.h"
+#include "tests/integration/programs.h"
 #include "tests/integration/raw.h"
 #include "tests/integration/tracer.h"
 
@@ -30,7 +31,7 @@ struct tally {
 };
 
 struct fixture {
-	pid_t pid;
+	pid_t pid; /* 0: it has ended */
 	char directory[64];
 	char socket[96];
 	char control[96];
@@ -47,7 +48,7 @@ struct fixture {
 };
 
 /*
- * A test with a daemon of its own, which is started before the body and stopped after it:
+ * A test with a daemon of its own, which is started before the body and stopped after it, unless the body has ended it:
  *
  *	DAEMON_TEST(third_event_is_refused, .options = { "--max-events=2" })
  *	{
@@ -62,6 +63,7 @@ struct daemon_test {
 	const char *needs_guest; /* it changes the machine */
 	const char *needs_cgroups;
 	const char *needs_kernel; /* with user_events */
+	unsigned fds_max;	  /* of the test and of all that it starts; 0: as they are */
 };
 
 #define DAEMON_TEST(name, ...)                                                                                         \
@@ -90,9 +92,9 @@ void fixture_start_with_policy(struct fixture *, const char *policy, const char 
 void fixture_write_policy(const struct fixture *, const char *text);
 /* Waits until the tally is as before, ends the daemon, which must exit with 0, and removes the directory. */
 void fixture_stop(struct fixture *);
-/* Ends the daemon by that signal, for tests of the time after that. Its status, as of waitpid(). */
-int fixture_end(struct fixture *, int signal);
-/* After that, or when the daemon has ended by itself: cleans up, and waits until its keeper has ended, too. */
+/* Sends the signal to the daemon or to its keeper, and waits until the daemon has ended. Its status, as of waitpid(). */
+int fixture_end(struct fixture *, pid_t victim, int signal);
+/* After that: cleans up, and waits until its keeper has ended, too. */
 void fixture_abandon(struct fixture *);
 /* A client that has said hello: its socket. */
 int fixture_client(const struct fixture *);
@@ -116,21 +118,12 @@ bool shares_streams(const struct fixture *);
 /* How many of the test's charged events are still charged after it has released so many. */
 uint64_t still_charged(const struct fixture *, uint64_t charged, uint64_t released);
 
-/* False, having printed why and ended the daemon, where the kernel has no user_events. */
-bool need_kernel(struct fixture *, const char *what);
 /* The daemon's log so far has this text. */
 bool log_has(const struct fixture *, const char *text);
 /* So many of its lines have it. */
 unsigned log_count(const struct fixture *, const char *text);
 /* Waits until the daemon has read all records, where it reads them itself. */
 void sync_records(const struct fixture *);
-
-/* A program in build/: "userevctl". */
-const char *built(const char *name);
-/* Copies that program, with its mode. */
-void copy_built(const char *name, const char *to);
-/* Runs a command with stdout and stderr into `output`, terminated; its exit status. The fixture may be NULL. */
-int run_command(const struct fixture *, char *output, size_t size, const char *const *argv);
 
 /* A second daemon, started with that option beside the fixture's, ends with these words. */
 void fixture_expect_no_start(const struct fixture *, const char *program, const char *option, const char *words);
@@ -144,6 +137,9 @@ void tally_compare(const struct tally *before, const struct tally *after, char *
 void expect_settled(const struct fixture *);
 /* Waits up to a minute for the daemon to be back at `before`; false with the difference in `ret`. */
 bool tally_settles(const struct fixture *, const struct tally *before, char *ret, size_t size);
+
+/* Wake-ups of daemon and keeper in the quietest of a few spells of two seconds. */
+void expect_wake_ups(const struct fixture *, uint64_t most);
 
 /* Asks for rows of that kind on the control socket. */
 void ask_rows(const struct fixture *, uint16_t kind, void (*on_row)(void *data, struct cursor row), void *data);

@@ -2,59 +2,21 @@
 
 #include "tests/integration/keeper.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
-#include "kernel/keeper/serve.h"
 #include "protocol/transport.h"
 #include "tests/integration/fixture.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/raw.h"
 
-enum { OPTIONS_MAX = 10, TIMEOUT_MS = 30000 /* loading the guard takes its time */ };
+enum { TIMEOUT_MS = 30000 /* loading the guard takes its time */ };
 
 static struct message_packet packet;
-
-/* As systemd does it, but without anything else: the keeper still has root's privileges. */
-static void set_listen_environment(void)
-{
-	char number[16];
-
-	snprintf(number, sizeof(number), "%d", (int)getpid());
-	setenv("LISTEN_PID", number, 1);
-	setenv("LISTEN_FDS", "1", 1);
-	setenv("LISTEN_FDNAMES", "keeper", 1);
-}
-
-static pid_t spawn(int socket, bool listens, const char *const *options)
-{
-	const char *argv[OPTIONS_MAX] = { built("userevd-keeper") };
-	size_t n = 1;
-	pid_t pid;
-
-	while (options && *options && n < OPTIONS_MAX - 2)
-		argv[n++] = *options++;
-	/* All of them share the directory: pages that another keeper uses stay as they are. */
-	if (listens)
-		argv[n++] = "--pages=/dev/shm/userevd-test-pages";
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dup2(fcntl(socket, F_DUPFD, 64), KEEPER_SOCKET);
-		close_range(KEEPER_SOCKET + 1, ~0U, 0);
-		if (listens)
-			set_listen_environment();
-		execv(argv[0], (char *const *)(uintptr_t)argv);
-		_exit(127);
-	}
-	return pid;
-}
 
 /* Receives a packet: its kind, or 0 at the end. A sentence is kept. */
 static int receive(struct keeper *keeper)
@@ -94,36 +56,27 @@ bool keeper_start(struct keeper *keeper, const char *const *options)
 	*keeper = (struct keeper){ .events_before = read_events() };
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	keeper->socket = pair[0];
-	keeper->pid = spawn(pair[1], false, options);
+	keeper->pid = start_program("userevd-keeper", NULL, options, &pair[1], 1, NULL);
 	close(pair[1]);
 	return receive_facts(keeper);
 }
 
 void keeper_listen(struct keeper *keeper, const char *path, const char *const *options)
 {
-	struct sockaddr_un address;
-	socklen_t length;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd;
 
-	*keeper = (struct keeper){ .events_before = read_events(), .path = path };
 	unlink(path);
-	ck_assert_int_eq(transport_address(path, &address, &length), 0);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, length), 0);
-	ck_assert_int_eq(listen(fd, 8), 0);
-	keeper->pid = spawn(fd, true, options);
+	fd = raw_listen(path, 0);
+	*keeper = (struct keeper){ .events_before = read_events(), .path = path, .socket = -1 };
+	keeper->pid = start_program("userevd-keeper", NULL, options, &fd, 1, "keeper");
 	close(fd);
-	keeper->socket = -1;
 }
 
 bool keeper_connect(struct keeper *keeper)
 {
-	struct sockaddr_un address;
-	socklen_t length;
-
 	fd_close(keeper->socket);
-	keeper->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	ck_assert_int_eq(transport_address(keeper->path, &address, &length), 0);
-	ck_assert_int_eq(connect(keeper->socket, (struct sockaddr *)&address, length), 0);
+	keeper->socket = raw_try_to_connect(keeper->path, 0);
+	ck_assert_int_ge(keeper->socket, 0);
 	return receive_facts(keeper);
 }
 

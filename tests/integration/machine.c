@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "kernel/uapi.h"
 #include "tests/integration/fixture.h"
 
 static bool is_child;
@@ -134,6 +133,16 @@ uint64_t clock_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+double cpu_seconds(pid_t pid)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	ck_assert_int_eq(clock_getcpuclockid(pid, &clock), 0);
+	ck_assert_int_eq(clock_gettime(clock, &time), 0);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 unsigned repetitions(unsigned in_short, unsigned in_full)
@@ -398,91 +407,9 @@ unsigned most_connections(unsigned wanted)
 	return (unsigned)MIN((rlim_t)wanted, limit.rlim_cur - MARGIN);
 }
 
-char *read_events(void)
+int change_lock(int fd, short type, uint64_t from, uint64_t n)
 {
-	FILE *status = fopen(TRACEFS "/user_events_status", "re"), *names;
-	char line[640], *text = NULL;
-	size_t size, start;
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
 
-	if (!status)
-		return NULL;
-	names = open_memstream(&text, &size);
-	fputc('\n', names);
-	/* "BIT:NAME # Used by …" or "NAME # Used by …", and behind an empty line how many. */
-	while (fgets(line, sizeof(line), status) && *line != '\n') {
-		start = strspn(line, "0123456789");
-		start = line[start] == ':' ? start + 1 : 0;
-		line[start + strcspn(line + start, " \n")] = '\0';
-		fprintf(names, "%s\n", line + start);
-	}
-	fclose(status);
-	fclose(names);
-	return text;
-}
-
-bool find_new_event(const char *before, char *ret, size_t size)
-{
-	_cleanup_(freep) char *now = before ? read_events() : NULL;
-	char *rest = now, *line, wanted[640];
-
-	*ret = '\0';
-	while ((line = strsep(&rest, "\n"))) {
-		snprintf(wanted, sizeof(wanted), "\n%s\n", line);
-		if (*line && !strstr(before, wanted))
-			snprintf(ret, size, "%s", line);
-	}
-	return *ret;
-}
-
-static bool try_to_delete(const char *event)
-{
-	int data = open(TRACEFS "/user_events_data", O_WRONLY | O_CLOEXEC);
-	bool deleted = ioctl(data, UAPI_IOCTL_DELETE, event) == 0 || errno == ENOENT;
-
-	fd_close(data);
-	return deleted;
-}
-
-void delete_event(const char *event)
-{
-	ck_assert_msg(eventually(try_to_delete(event)), "%s is still used", event);
-}
-
-void delete_new_events(const char *before)
-{
-	char name[640];
-
-	for (int i = 0; i < 1000 && find_new_event(before, name, sizeof(name)); i++)
-		delete_event(name);
-}
-
-/* "BIT:NAME # Used by …" or "NAME # Used by …". */
-static bool is_line_of(const char *line, const char *event)
-{
-	size_t bit = strspn(line, "0123456789");
-
-	if (line[bit] == ':')
-		line += bit + 1;
-	return strncmp(line, event, strlen(event)) == 0 && strchr(" \n", line[strlen(event)]);
-}
-
-bool status_line(const char *event, char *ret, size_t size)
-{
-	FILE *status = fopen(TRACEFS "/user_events_status", "re");
-	char line[640];
-
-	ck_assert_ptr_nonnull(status);
-	*ret = '\0';
-	while (fgets(line, sizeof(line), status))
-		if (is_line_of(line, event))
-			snprintf(ret, size, "%.*s", (int)strcspn(line, "\n"), line);
-	fclose(status);
-	return *ret;
-}
-
-bool kernel_has(const char *event)
-{
-	char line[640];
-
-	return status_line(event, line, sizeof(line));
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
 }

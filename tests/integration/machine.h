@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The machine beside the daemon: processes, files, and the kernel's events. */
+/* The machine beside the daemon: processes and files. */
 
 #include "tests/suite.h"
 
@@ -35,6 +35,8 @@ bool need_root(const char *what);
 bool has_sanitizer(void);
 /* Of the monotonic clock. */
 uint64_t clock_us(void);
+/* Processor time of a process, in seconds. */
+double cpu_seconds(pid_t pid);
 /* How often something is done: the second with FULL in the environment; else the first, or a tenth where it is emulated. */
 unsigned repetitions(unsigned in_short, unsigned in_full);
 
@@ -86,15 +88,5 @@ void limit_fds(rlim_t number);
 void limit_fds_of(pid_t pid, rlim_t number);
 /* A number of /proc/PID/status: "VmRSS:". */
 uint64_t proc_status(pid_t pid, const char *key, int base);
-
-/* The names of the kernel's events, each between two newlines. To be freed; NULL: it has no user_events. */
-char *read_events(void);
-/* The name of an event that is not in `before`; "" and false: there is none. */
-bool find_new_event(const char *before, char *ret, size_t size);
-/* Waits until it is unused. An event that doesn't exist is no error. */
-void delete_event(const char *event);
-/* All of those, for a kernel that keeps events until they are deleted. */
-void delete_new_events(const char *before);
-/* The event's line in user_events_status; false: there is none. */
-bool status_line(const char *event, char *ret, size_t size);
-bool kernel_has(const char *event);
+/* Of an open file's bytes: 0 or a negative errno. */
+int change_lock(int fd, short type, uint64_t from, uint64_t n);

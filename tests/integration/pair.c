@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "daemon/limits.h"
 #include "protocol/transport.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
 
-enum { NOBODY = 65534, FIRST_FD = 3 };
+enum { NOBODY = 65534 };
 
 static int listen_at(const char *path, mode_t mode, int pass_credentials)
 {
@@ -27,46 +27,11 @@ static int listen_at(const char *path, mode_t mode, int pass_credentials)
 	return fd;
 }
 
-/* The child's fds from 3 on, with these names. */
-static void hand_over(const int *fds, size_t n, const char *names)
-{
-	char text[32];
-	int moved[4];
-
-	for (size_t i = 0; i < n; i++)
-		moved[i] = fcntl(fds[i], F_DUPFD, 64);
-	for (size_t i = 0; i < n; i++)
-		dup2(moved[i], FIRST_FD + (int)i);
-	close_range(FIRST_FD + (unsigned)n, ~0U, 0);
-	snprintf(text, sizeof(text), "%d", (int)getpid());
-	setenv("LISTEN_PID", text, 1);
-	snprintf(text, sizeof(text), "%zu", n);
-	setenv("LISTEN_FDS", text, 1);
-	setenv("LISTEN_FDNAMES", names, 1);
-}
-
-static pid_t spawn(const struct pair *pair, const char *program, const char *const *options, const int *fds, size_t n,
-		   const char *names)
-{
-	const char *path = built(program), *argv[16] = { path };
-	pid_t pid = start_process();
-
-	if (pid > 0)
-		return pid;
-	for (size_t i = 0; options[i]; i++)
-		argv[i + 1] = options[i];
-	dup2(open(pair->fixture.log, O_WRONLY | O_CREAT | O_APPEND, 0600), STDERR_FILENO);
-	dup2(STDERR_FILENO, STDOUT_FILENO);
-	hand_over(fds, n, names);
-	execv(path, (char *const *)(uintptr_t)argv);
-	_exit(127);
-}
-
 void pair_start_keeper(struct pair *pair)
 {
 	const char *const options[] = { pair->guard, "--hold=60", NULL };
 
-	pair->keeper = spawn(pair, "userevd-keeper", options, &pair->keepers, 1, "keeper");
+	pair->keeper = start_program("userevd-keeper", pair->fixture.log, options, &pair->keepers, 1, "keeper");
 }
 
 void pair_start_daemon(struct pair *pair)
@@ -78,7 +43,8 @@ void pair_start_daemon(struct pair *pair)
 
 	snprintf(keeper, sizeof(keeper), "--keeper-socket=%s", pair->keeper_socket);
 	snprintf(policy, sizeof(policy), "--policy=%s", pair->fixture.directory);
-	pair->daemon = spawn(pair, pair->program, options, fds, ARRAY_SIZE(fds), "clients:control");
+	pair->daemon =
+		start_program(pair->program, pair->fixture.log, options, fds, ARRAY_SIZE(fds), "clients:control");
 	pair->fixture.pid = pair->daemon;
 }
 
@@ -259,13 +225,13 @@ void pair_stop(struct pair *pair)
 	put_away(pair);
 }
 
-void pair_run(const char *guard, void (*test)(struct pair *))
+void pair_run(const char *guard, void (*test)(struct pair *, struct fixture *))
 {
 	struct pair pair;
 
 	if (!pair_start(&pair, guard))
 		return;
-	test(&pair);
+	test(&pair, &pair.fixture);
 	await_status(&pair.fixture, "charges=0");
 	pair_stop(&pair);
 }

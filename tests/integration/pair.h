@@ -27,14 +27,14 @@ struct pair {
  * pair_stop() follows.
  */
 #define PAIR_TEST(name, guard)                                                                                         \
-	static void name##_with(struct pair *pair);                                                                    \
+	static void name##_with(struct pair *pair, struct fixture *fixture);                                           \
 	TEST(name)                                                                                                     \
 	{                                                                                                              \
 		pair_run(guard, name##_with);                                                                          \
 	}                                                                                                              \
-	static void name##_with(struct pair *pair)
+	static void name##_with(struct pair *pair, struct fixture *fixture)
 
-void pair_run(const char *guard, void (*test)(struct pair *));
+void pair_run(const char *guard, void (*test)(struct pair *, struct fixture *));
 
 /* False, having printed why, where this machine has no user_events. */
 bool pair_start(struct pair *, const char *guard);

@@ -3,6 +3,7 @@
 #include "tests/integration/raw.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -86,11 +87,12 @@ int raw_listen(const char *path, int flags)
 
 int raw_connect(const char *path)
 {
-	const struct timeval patience = { .tv_sec = 60 };
+	/* For busy machines, and emulated ones. */
+	const struct timeval timeout = { .tv_sec = 120 };
 	int fd = raw_try_to_connect(path, 0);
 
 	ck_assert_msg(fd >= 0, "%s: %s", path, strerror(-fd));
-	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)), 0);
 	return fd;
 }
 
@@ -147,11 +149,16 @@ int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_w
 
 uint32_t raw_register(int socket, const char *description, struct answer *ret, int *ret_stream_fd)
 {
+	return raw_register_with(socket, 0, description, ret, ret_stream_fd);
+}
+
+uint32_t raw_register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream_fd)
+{
 	struct raw_reply reply;
 	struct answers answers;
 	struct answer answer;
 
-	raw_strings(KIND_REGISTER, 0, &description, 1, 0);
+	raw_strings(KIND_REGISTER, 0, &description, 1, flags);
 	raw_ask(socket, KIND_REGISTERED, &reply);
 	ck_assert_int_eq(decode_registered(reply.message.body, &answers), 0);
 	ck_assert(answers_next(&answers, &answer));
@@ -164,16 +171,22 @@ uint32_t raw_register(int socket, const char *description, struct answer *ret, i
 	return answer.refusal;
 }
 
-unsigned raw_release(int socket, const uint32_t *bits, unsigned n)
+void raw_put_release(const uint32_t *bits, unsigned n)
 {
 	struct packet *to = raw_packet(KIND_RELEASE);
 	size_t mark = encode_list(to, 0);
-	struct wire_released released;
-	struct raw_reply reply;
 
 	for (unsigned i = 0; i < n; i++)
 		encode_release_bit(to, bits[i]);
 	encode_count(to, mark, (uint16_t)n);
+}
+
+unsigned raw_release(int socket, const uint32_t *bits, unsigned n)
+{
+	struct wire_released released;
+	struct raw_reply reply;
+
+	raw_put_release(bits, n);
 	raw_ask(socket, KIND_RELEASED, &reply);
 	ck_assert_int_eq(decode_fixed(reply.message.body, KIND_RELEASED, &released), 0);
 	ck_assert_uint_eq(released.released + released.not_held, n);
@@ -266,6 +279,13 @@ void expect_served(int socket)
 
 	ck_assert_uint_eq(raw_register(socket, "bystander u32 a", &answer, NULL), 0);
 	ck_assert_uint_eq(raw_release(socket, &answer.bit, 1), 1);
+}
+
+bool is_disconnected(int socket)
+{
+	struct pollfd connection = { .fd = socket };
+
+	return poll(&connection, 1, 0) > 0 && connection.revents & POLLHUP;
 }
 
 void expect_hang_up(int socket)

@@ -9,7 +9,7 @@
 #include "tests/integration/machine.h"
 
 struct raw_reply {
-	ssize_t size; /* 0: the daemon hung up; negative: an errno (-EAGAIN: nothing came within five seconds) */
+	ssize_t size; /* 0: the daemon hung up; negative: an errno (-EAGAIN: nothing came within two minutes) */
 	struct message message;
 	struct fdset fds;
 	uint8_t packet[WIRE_PACKET_MAX];
@@ -50,6 +50,9 @@ int raw_hello(const char *path, uint64_t understands, struct wire_welcome *ret_w
  * NULL to close it.
  */
 uint32_t raw_register(int socket, const char *description, struct answer *ret, int *ret_stream_fd);
+uint32_t raw_register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream_fd);
+/* RELEASE into the shared packet, for raw_send(). */
+void raw_put_release(const uint32_t *bits, unsigned n);
 /* How many of the n bits were released. */
 unsigned raw_release(int socket, const uint32_t *bits, unsigned n);
 struct wire_account raw_query(int socket);
@@ -65,6 +68,8 @@ void raw_watch(int socket, bool on);
 /* The next packet is of that kind; and has so many fds. */
 void expect_kind(int socket, uint16_t kind);
 void expect_kind_with_fds(int socket, uint16_t kind, size_t fds);
+/* Both ends are shut down; answers may be unread. */
+bool is_disconnected(int socket);
 /* The connection has ended; the packets before the end don't matter. Closes the socket. */
 void expect_hang_up(int socket);
 /* Another client is still served: it registers and releases an event. */

@@ -103,7 +103,7 @@ int open_for(const struct fixture *fixture, const struct sample *sample)
 	return raw_hello(fixture->socket, 0, NULL, NULL);
 }
 
-bool send_with_fds(int socket, const void *bytes, size_t size, int fd, size_t n)
+ssize_t send_many_fds(int socket, const void *bytes, size_t size, int fd, size_t n, int flags)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * FDS_AT_ONCE_MAX)] = { 0 };
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = size };
@@ -114,7 +114,6 @@ bool send_with_fds(int socket, const void *bytes, size_t size, int fd, size_t n)
 		.msg_controllen = n > 0 ? CMSG_SPACE(sizeof(int) * n) : 0,
 	};
 	struct cmsghdr *header = (struct cmsghdr *)(void *)control;
-	ssize_t sent;
 
 	*header = (struct cmsghdr){
 		.cmsg_len = CMSG_LEN(sizeof(int) * n),
@@ -123,7 +122,13 @@ bool send_with_fds(int socket, const void *bytes, size_t size, int fd, size_t n)
 	};
 	for (size_t i = 0; i < n; i++)
 		memcpy(CMSG_DATA(header) + i * sizeof(fd), &fd, sizeof(fd));
-	sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-	ck_assert_msg(sent == (ssize_t)size || errno == EPERM, "sendmsg: %s", strerror(errno));
+	return sendmsg(socket, &message, MSG_NOSIGNAL | flags) < 0 ? -errno : (ssize_t)size;
+}
+
+bool send_with_fds(int socket, const void *bytes, size_t size, int fd, size_t n)
+{
+	ssize_t sent = send_many_fds(socket, bytes, size, fd, n, 0);
+
+	ck_assert_msg(sent == (ssize_t)size || sent == -EPERM, "sendmsg: %s", strerror((int)-sent));
 	return sent >= 0;
 }

@@ -28,5 +28,7 @@ void send_bytes(int socket, const void *bytes, size_t size);
 /* Opens a connection on which the sample is answered. */
 int open_for(const struct fixture *, const struct sample *);
 
-/* Sends more fds than our own transport would. False if the kernel refuses fds to this socket (Linux 6.16, SO_PASSRIGHTS). */
+/* Sends more fds than our own transport would: the number of bytes, or a negative errno. */
+ssize_t send_many_fds(int socket, const void *bytes, size_t size, int fd, size_t n, int flags);
+/* The same. False if the kernel refuses fds to this socket (Linux 6.16, SO_PASSRIGHTS). */
 bool send_with_fds(int socket, const void *bytes, size_t size, int fd, size_t n);

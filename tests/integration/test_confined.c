@@ -23,36 +23,25 @@ static bool is_confined(pid_t pid)
 	       proc_status(pid, "Seccomp_filters:", 10) == proc_status(getpid(), "Seccomp_filters:", 10) + 2;
 }
 
-TEST(daemon_is_killed_by_a_forbidden_system_call)
+DAEMON_TEST(daemon_is_killed_by_a_forbidden_system_call)
 {
-	struct fixture fixture;
 	int status;
 
-	fixture_start(&fixture, NULL);
-	ck_assert(eventually(is_confined(fixture.pid)));
-	status = fixture_end(&fixture, SIGUSR2);
+	ck_assert(eventually(is_confined(fixture->pid)));
+	status = fixture_end(fixture, fixture->pid, SIGUSR2);
 	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, "it ended with %#x", (unsigned)status);
-	fixture_abandon(&fixture);
 }
 
-TEST(keeper_and_children_are_killed_by_a_forbidden_call)
+DAEMON_TEST(keeper_and_children_are_killed_by_a_forbidden_call, .needs_kernel = "a keeper")
 {
 	pid_t children[8];
-	struct fixture fixture;
-	size_t n;
+	size_t n = MIN(children_of(fixture->keeper, NULL, children, ARRAY_SIZE(children)), ARRAY_SIZE(children));
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "a keeper"))
-		return;
-	ck_assert(is_confined(fixture.keeper));
-	n = MIN(children_of(fixture.keeper, NULL, children, ARRAY_SIZE(children)), ARRAY_SIZE(children));
-	ck_assert(!has_enablers(&fixture) || n > 0);
+	ck_assert(is_confined(fixture->keeper));
+	ck_assert(!has_enablers(fixture) || n > 0);
 	for (size_t i = 0; i < n; i++)
 		ck_assert(is_confined(children[i]));
-	ck_assert_int_eq(kill(fixture.keeper, SIGUSR2), 0);
-	ck_assert(eventually(!is_running(fixture.keeper)));
-	ck_assert_int_eq(waitpid(fixture.pid, NULL, 0), fixture.pid);
-	fixture_abandon(&fixture);
+	fixture_end(fixture, fixture->keeper, SIGUSR2);
 }
 
 #define HAS_REFUSED(call, answer) ((call) == -1 && errno == (answer))

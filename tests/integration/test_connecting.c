@@ -10,8 +10,6 @@
 #include "tests/integration/policy.h"
 #include "tests/integration/samples.h"
 
-enum { NOBODY = 65534 };
-
 static uint64_t features(const struct fixture *fixture)
 {
 	return WIRE_FEATURE_WATCH | (offers_multi_format(fixture) ? WIRE_FEATURE_MULTI_FORMAT : 0);
@@ -71,32 +69,6 @@ DAEMON_TEST(needed_feature_that_is_missing_is_refused)
 	}
 }
 
-/* test_page_attacks.c tries to write to it. */
-DAEMON_TEST(page_has_the_bits_of_traced_events)
-{
-	_cleanup_(member_free) struct member member = member_new(fixture, "seen u32 a");
-	const uint8_t *byte = &member.page[member.answer.bit / 8];
-
-	ck_assert_uint_eq(*byte, 0);
-	ck_assert_uint_eq(trace(fixture, "seen", true), 1);
-	ck_assert_uint_eq(*byte, 1u << member.answer.bit % 8);
-	ck_assert_uint_eq(trace(fixture, "seen", false), 1);
-	ck_assert_uint_eq(*byte, 0);
-}
-
-/* Sends QUERY from a child process of that user, which has inherited the connection. */
-static void query_from_child(int socket, uid_t uid)
-{
-	pid_t pid = start_process();
-
-	if (pid == 0) {
-		ck_assert(uid == getuid() || setresuid(uid, uid, uid) == 0);
-		raw_request(socket, KIND_QUERY);
-		_exit(EXIT_SUCCESS);
-	}
-	await_success(pid);
-}
-
 DAEMON_TEST(hello_sent_during_accept_is_answered)
 {
 	for (unsigned i = 0; i < (is_emulated() ? 100 : 3000); i++) {
@@ -113,27 +85,15 @@ DAEMON_TEST(hello_sent_during_accept_is_answered)
 DAEMON_TEST(forked_child_may_use_the_connection)
 {
 	_cleanup_(fd_closep) int socket = fixture_client(fixture);
+	pid_t child = start_process();
 
-	query_from_child(socket, getuid());
+	if (child == 0) {
+		raw_request(socket, KIND_QUERY);
+		_exit(EXIT_SUCCESS);
+	}
+	await_success(child);
 	expect_kind(socket, KIND_ACCOUNT);
 	expect_served(socket);
-}
-
-DAEMON_TEST(connection_of_another_user_is_dropped, .needs_root = "a packet of another user on a connection handed on")
-{
-	_cleanup_(fd_closep) int bystander = fixture_client(fixture);
-	_cleanup_(fd_closep) int socket = fixture_client(fixture);
-	_cleanup_(actor_end) struct actor other = actor_new(fixture->socket, &(struct actor_as){ .uid = NOBODY });
-
-	query_from_child(socket, NOBODY);
-	expect_cut(socket, REFUSAL_WRONG_USER);
-
-	/* A connection that the other user has made is for that user alone. */
-	query_from_child(other.socket, NOBODY);
-	expect_kind(other.socket, KIND_ACCOUNT);
-	raw_request(other.socket, KIND_QUERY);
-	expect_cut(other.socket, REFUSAL_WRONG_USER);
-	expect_served(bystander);
 }
 
 DAEMON_TEST(pipelined_requests_are_answered_in_order)

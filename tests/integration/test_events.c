@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "tests/integration/actor.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/policy.h"
 

@@ -2,9 +2,7 @@
 
 /* One tenant takes as many connections and fds as it can get, sends nothing, or little, or reads nothing; its neighbour works on. */
 
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
 
 #include "tests/integration/scene.h"
 
@@ -181,13 +179,6 @@ static unsigned ask_on_many(const struct scene *scene, int *sockets, unsigned n,
 		asked += ask_until_the_queue_is_full(sockets[i], same, times);
 	}
 	return asked;
-}
-
-static bool is_disconnected(int socket)
-{
-	struct pollfd connection = { .fd = socket };
-
-	return poll(&connection, 1, 0) > 0 && connection.revents & POLLHUP;
 }
 
 /* An answer waits for each client, which has a second to read it. */

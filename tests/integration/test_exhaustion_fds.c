@@ -153,27 +153,22 @@ static void serve_newcomer(const struct scene *scene, unsigned round _unused_)
  * client that doesn't read its fds must not use up the number that the daemon may send to others. The daemon's user is nobody else's
  * here: other daemons are often user nobody's.
  */
-TEST(unread_fds_of_a_tenant_leave_others_their_own)
+SCENE_TEST(unread_fds_of_a_tenant_leave_others_their_own, .fds_max = FEW_FDS, .options = { "--user=uucp" })
 {
-	static const char *const own_user[] = { "--user=uucp", NULL };
-	unsigned newcomers = repetitions(50, 5000), n;
-	struct scene scene;
 	int sockets[200];
-
-	limit_fds(FEW_FDS);
-	scene_prepare(&scene, "");
-	scene_launch(&scene, own_user);
 	/* With a keeper the daemon has each file twice. */
-	n = scene.fixture.keeper ? ARRAY_SIZE(sockets) / 2 : ARRAY_SIZE(sockets);
-	scene_measure_beside(&scene, serve_newcomer);
-	connect_many(&scene, sockets, n, true);
+	unsigned newcomers = repetitions(50, 5000),
+		 n = scene->fixture.keeper ? ARRAY_SIZE(sockets) / 2 : ARRAY_SIZE(sockets);
+
+	scene_measure_beside(scene, serve_newcomer);
+	connect_many(scene, sockets, n, true);
 	for (unsigned i = 0; i < n; i++)
 		send_register(sockets[i], "unread u32 a");
 	for (unsigned i = 0; i < newcomers; i++)
-		scene_take_newcomer(&scene);
-	scene_go_on(&scene);
+		scene_take_newcomer(scene);
+	scene_go_on(scene);
 	close_many(sockets, n);
-	scene_end(&scene, 4096,
+	scene_end(scene, 4096,
 		  "%u pages and as many streams never taken, of a daemon that may have %u fds under way; %u newcomers",
 		  n, FEW_FDS, newcomers);
 }

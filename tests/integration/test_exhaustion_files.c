@@ -80,40 +80,36 @@ static unsigned take_all_files(const struct fixture *fixture, int *files, unsign
 	return n;
 }
 
-static void expect_reserve_of_files(const char *guard)
-{
-	enum { RESERVE = 60, FDS = 800, MOST = FDS / 4 };
-	const char *const options[] = { guard, NULL };
-	int files[MOST], sockets[RESERVE];
-	struct fixture fixture;
-	unsigned n;
+enum { RESERVE = 60, FDS = 800, MOST = FDS / 4 };
 
-	if (!need_cgroups("files kept for a reserve"))
-		return;
-	limit_fds(FDS);
-	fixture_start_with_policy(&fixture, "[/**]\nAllowHostRoot=yes\n[/userevd-test-*/victim]\nReserveEvents=60\n",
-				  options);
-	n = take_all_files(&fixture, files, MOST);
+static void expect_reserve_of_files(const struct fixture *fixture)
+{
+	int files[MOST], sockets[RESERVE];
+	unsigned n = take_all_files(fixture, files, MOST);
+
 	printf("eight tenants got %u data files\n", n);
 	for (unsigned i = 0; i < RESERVE; i++) {
-		_cleanup_(actor_end) struct actor actor = actor_in(&fixture, make_cgroup("victim"), 0);
+		_cleanup_(actor_end) struct actor actor = actor_in(fixture, make_cgroup("victim"), 0);
 
 		take_batch(actor.socket, numbered("reserved_%u u32 a", i, 1), 1, NULL, NULL);
 		sockets[i] = fd_steal(&actor.socket);
 	}
 	close_many(sockets, RESERVE);
 	close_many(files, n);
-	fixture_stop(&fixture);
 }
 
-TEST(reserved_events_have_their_files)
+#define RESERVE_OF_A_VICTIM                                                                                            \
+	.policy = "[/**]\nAllowHostRoot=yes\n[/userevd-test-*/victim]\nReserveEvents=60\n", .fds_max = FDS,            \
+	.needs_cgroups = "files kept for a reserve"
+
+DAEMON_TEST(reserved_events_have_their_files, RESERVE_OF_A_VICTIM)
 {
-	expect_reserve_of_files("--guard=prefer");
+	expect_reserve_of_files(fixture);
 }
 
-TEST(reserved_events_have_their_files_unguarded)
+DAEMON_TEST(reserved_events_have_their_files_unguarded, RESERVE_OF_A_VICTIM, .options = { "--guard=off" })
 {
-	expect_reserve_of_files("--guard=off");
+	expect_reserve_of_files(fixture);
 }
 
 int main(void)

@@ -3,16 +3,9 @@
 /* One tenant misuses things of the kernel's: locks on the data file, and names of foreign events. Its neighbour works on. */
 
 #include <fcntl.h>
-#include <stdio.h>
 
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/scene.h"
-
-static int change_lock(int fd, short type, uint64_t from, uint64_t n)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
-
-	return fcntl(fd, F_OFD_SETLK, &lock);
-}
 
 /* Every byte that no other process has locked. */
 static void lock_all(int fd, uint64_t from, uint64_t until)
@@ -73,8 +66,7 @@ SCENE_TEST(name_of_foreign_event_does_not_block, .needs_kernel = "names that for
 	uint32_t expected = offers_multi_format(&scene->fixture) ? 0 : REFUSAL_NAME_TAKEN;
 
 	scene_measure_beside(scene, ask_for_free_name);
-	janitor_start(&janitor, delete_event, "foreign");
-	write_file(TRACEFS "/dynamic_events", "u:foreign u32 number\n");
+	foreign_event_begin(&janitor, "foreign u32 number");
 	for (unsigned i = 0; i < rounds; i++)
 		ck_assert_uint_eq(ask_after_removal(scene, i, "foreign u64 number"), expected);
 	scene_go_on(scene);

@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 
+#include "tests/integration/samples.h"
 #include "tests/integration/scene.h"
 
 /* Of the daemon's fds a quarter are for data files, of which each connection gets one; as many again may be in flight. */
 enum { FEW_FDS = 4096, CONNECTIONS = 250, VICTIMS = 20 };
 
 /* The attacker reaches its maximum, so that each place that it keeps matters. */
-static const char policy[] = "[Daemon]\nDefaultMaxConnections=250\n";
+#define FEW_CONNECTIONS "[Daemon]\nDefaultMaxConnections=250\n"
 /* A user of the daemon's own: other daemons are often user nobody's. */
 static const char *const own_user[] = { "--user=uucp", NULL };
 
@@ -46,15 +47,10 @@ static bool send_request(int socket, uint16_t kind, uint32_t bit)
 {
 	const struct packet *packet;
 
-	if (kind == KIND_REGISTER) {
+	if (kind == KIND_REGISTER)
 		batch_put((const char *const[]){ "never_taken u32 a" }, 1);
-	} else {
-		struct packet *to = raw_packet(kind);
-		size_t mark = encode_list(to, 0);
-
-		encode_release_bit(to, bit);
-		encode_count(to, mark, 1);
-	}
+	else
+		raw_put_release(&bit, 1);
 	packet = raw_finish();
 	return transport_send(socket, packet->data, packet->size, NULL, 0, MSG_DONTWAIT) == 0;
 }
@@ -140,7 +136,7 @@ TEST(files_not_taken_cost_their_tenant_alone)
 	pid_t pid;
 
 	limit_fds(FEW_FDS);
-	scene_prepare(&scene, policy);
+	scene_prepare(&scene, FEW_CONNECTIONS);
 	scene_launch(&scene, geteuid() == 0 ? own_user : NULL);
 	pid = start_process();
 	if (pid == 0)
@@ -173,38 +169,22 @@ struct filling {
 	_Atomic bool over;
 };
 
-static bool send_many(int socket, int fd)
-{
-	enum { MANY = 253 };
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(MANY * sizeof(int))] = { 0 };
-	struct iovec iov = { .iov_base = (char[]){ "x" }, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
-	};
-	struct cmsghdr *header = (struct cmsghdr *)(void *)control;
-
-	*header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(MANY * sizeof(int)),
-				    .cmsg_level = SOL_SOCKET,
-				    .cmsg_type = SCM_RIGHTS };
-	for (size_t i = 0; i < MANY; i++)
-		memcpy(CMSG_DATA(header) + i * sizeof(fd), &fd, sizeof(fd));
-	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
 /* Without root's capability, which would let it send more. */
 static _Noreturn void fill(uid_t uid, struct filling *filling)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[2] = { 0 };
 	int ends[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ssize_t sent;
 
 	ck_assert_int_eq(setresuid(uid, uid, uid), 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	ck_assert_int_eq(syscall(SYS_capset, &header, none), 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	while (send_many(ends[0], null))
-		;
-	ck_assert_int_eq(errno, ETOOMANYREFS);
+	do
+		sent = send_many_fds(ends[0], "x", 1, null, FDS_AT_ONCE_MAX, MSG_DONTWAIT);
+	while (sent > 0);
+	ck_assert_int_eq(sent, -ETOOMANYREFS);
 	filling->full = true;
 	wait_for(&filling->over);
 	_exit(EXIT_SUCCESS);
@@ -227,38 +207,31 @@ static void stop_filling(pid_t pid, struct filling *filling)
 	*filling = (struct filling){ 0 };
 }
 
-TEST(fds_of_the_same_user_make_others_wait_at_most)
+SCENE_TEST(fds_of_the_same_user_make_others_wait_at_most, .policy = FEW_CONNECTIONS, .options = { "--user=uucp" },
+	   .fds_max = FEW_FDS, .needs_root = "another user's fds in flight")
 {
 	struct filling *filling = share_memory(sizeof(*filling));
 	unsigned rounds = repetitions(2, 50);
-	struct scene scene;
-	uid_t uid;
+	uid_t uid = (uid_t)proc_status(scene->fixture.pid, "Uid:", 10);
 
-	if (!need_root("another user's fds in flight"))
-		return;
-	limit_fds(FEW_FDS);
-	scene_prepare(&scene, policy);
-	scene_launch(&scene, own_user);
-	uid = (uid_t)proc_status(scene.fixture.pid, "Uid:", 10);
 	for (unsigned i = 0; i < rounds; i++) {
 		/* The keeper's user: the keeper can send more fds because of its capability. */
 		pid_t pid = start_filling(0, filling);
 		struct pollfd visitor = { .events = POLLIN };
 
-		expect_newcomers_to_be_served(&scene);
+		expect_newcomers_to_be_served(scene);
 		stop_filling(pid, filling);
 		pid = start_filling(uid, filling);
-		visitor.fd = raw_connect(scene.fixture.socket);
+		visitor.fd = raw_connect(scene->fixture.socket);
 		ck_assert(actor_greet(visitor.fd));
-		scene_go_on(&scene);
+		scene_go_on(scene);
 		ck_assert_int_eq(poll(&visitor, 1, 0), 0);
 		stop_filling(pid, filling);
 		expect_kind(visitor.fd, KIND_WELCOME);
 		ck_assert_uint_eq(raw_register(visitor.fd, "visitors u32 a", NULL, NULL), 0);
 		close(visitor.fd);
 	}
-	scene_end(&scene, 4096, "%u times all fds that the keeper's user, and the daemon's, may have in flight",
-		  rounds);
+	scene_end(scene, 4096, "%u times all fds that the keeper's user, and the daemon's, may have in flight", rounds);
 }
 
 /* --- a storm: processes that connect and close, as fast as they can --- */

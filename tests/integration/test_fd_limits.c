@@ -6,45 +6,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "tests/integration/actor.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/policy.h"
-
-static uint64_t wake_ups(pid_t pid)
-{
-	return proc_status(pid, "voluntary_ctxt_switches:", 10) + proc_status(pid, "nonvoluntary_ctxt_switches:", 10);
-}
-
-static bool has_fallen_asleep(pid_t pid)
-{
-	uint64_t before = wake_ups(pid);
-
-	usleep(100000);
-	return wake_ups(pid) == before;
-}
-
-static void expect_to_sleep(pid_t pid)
-{
-	uint64_t before;
-
-	ck_assert_msg(eventually(has_fallen_asleep(pid)), "the daemon does not come to rest");
-	before = wake_ups(pid);
-	sleep(2);
-	ck_assert_uint_eq(wake_ups(pid) - before, 0);
-}
-
-/* Seconds of processor time. */
-static double cpu_time(pid_t pid)
-{
-	struct timespec time;
-	clockid_t clock;
-
-	ck_assert_int_eq(clock_getcpuclockid(pid, &clock), 0);
-	ck_assert_int_eq(clock_gettime(clock, &time), 0);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 TEST(idle_connection_costs_a_kilobyte_and_no_wake_up)
 {
@@ -65,7 +30,7 @@ TEST(idle_connection_costs_a_kilobyte_and_no_wake_up)
 	grown = proc_status(fixture.pid, "VmRSS:", 10) - before;
 	ck_assert_msg(grown <= n || has_sanitizer(), "%u connections cost %" PRIu64 " KiB", n, grown);
 	expect_status(&fixture, "connections=%u", n + 1);
-	expect_to_sleep(fixture.pid);
+	expect_wake_ups(&fixture, 0);
 	/* The first and the last are served as if they were alone. */
 	expect_granted(first, "first");
 	expect_granted(sockets[n - 1], "last");
@@ -77,15 +42,13 @@ TEST(idle_connection_costs_a_kilobyte_and_no_wake_up)
 
 DAEMON_TEST(daemon_sleeps_after_an_event_lingered)
 {
-	int stream = -1, socket = fixture_client(fixture);
 	struct holder holder;
 
-	ck_assert_uint_eq(raw_register(socket, "lingers", NULL, &stream), 0);
-	leave_copy(&holder, socket, stream);
+	leave_event(&holder, fixture_client(fixture), "lingers");
 	await_status(fixture, "lingering=1");
 	holder_end(&holder);
 	await_status(fixture, "streams=0");
-	expect_to_sleep(fixture->pid);
+	expect_wake_ups(fixture, 0);
 }
 
 DAEMON_TEST(clients_without_an_fd_wait_and_stay_connected, .options = { "--user=root", "--guard=off" })
@@ -109,9 +72,9 @@ DAEMON_TEST(clients_without_an_fd_wait_and_stay_connected, .options = { "--user=
 	for (size_t i = 0; i < CONNECTIONS - 2; i++)
 		expect_kind(sockets[i], KIND_WELCOME);
 
-	before = cpu_time(fixture->pid);
+	before = cpu_seconds(fixture->pid);
 	sleep(1);
-	ck_assert_double_lt(cpu_time(fixture->pid) - before, 0.2);
+	ck_assert_double_lt(cpu_seconds(fixture->pid) - before, 0.2);
 	/* A client that needs no fd is served; one that needs an fd for its stream is refused. */
 	expect_granted(old, "meanwhile");
 	expect_refusal(without_stream, "meanwhile", REFUSAL_TROUBLE, "try again later");

@@ -125,6 +125,7 @@ DAEMON_TEST(events_of_a_removed_cgroup_count_for_its_next, .options = { "--max-e
 	see_tenants(fixture, &seen);
 	ck_assert_uint_eq(seen.n, 2);
 	ck_assert_str_eq(seen.tenant[0].path, seen.tenant[1].path);
+	ck_assert_uint_ne(seen.tenant[0].cgroup_id, seen.tenant[1].cgroup_id);
 	ck_assert_uint_eq(seen.tenant[0].lingering, MAXIMUM - 1);
 	ck_assert(is_tenant(&seen.tenant[1], cgroup));
 
@@ -298,8 +299,9 @@ static void expect_noticed(const struct fixture *fixture, const char *cgroup, co
 
 DAEMON_TEST(changed_delegation_counts_within_a_second, .policy = NAMESPACES_ARE_TRUSTED, .needs_cgroups = "delegation")
 {
+	/* From the third on the inner mark was set by the owner of the outer cgroup. The last is above the second level. */
 	const char *tenants[] = { make_cgroup("slice"), make_cgroup("slice/pod/container/app"),
-				  make_cgroup("slice/pod/container"), make_cgroup("slice/pod") };
+				  make_cgroup("slice/pod/container"), make_cgroup("slice/pod"), top_cgroup() };
 	const char *leaf = tenants[1];
 	_cleanup_(actor_end) struct actor stays = actor_in(fixture, leaf, USER);
 

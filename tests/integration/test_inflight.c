@@ -114,7 +114,6 @@ DAEMON_TEST(ended_connection_keeps_its_place_among_the_maximum, .policy = "[Daem
 /* One connection is used, and one has ended and keeps its place. */
 PAIR_TEST(next_daemon_counts_what_is_unread, "--guard=prefer")
 {
-	struct fixture *fixture = &pair->fixture;
 	int ended = leave_files_unread_and_end(fixture), used = fixture_client(fixture);
 
 	send_register(used, "unread u32 a");

@@ -9,6 +9,7 @@
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/keeper.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 
 /* Loading a guard takes time, and has nothing to do with these tests. */
@@ -192,12 +193,14 @@ struct busy {
 	int fd[3];
 	pid_t enabler[16];
 	size_t n;
+	int status; /* its exit status in the end */
 };
 
 static bool need_busy(struct busy *busy)
 {
 	struct kernel_call calls[] = { page_new(1), stream_new(1, 1), stream_new(2, 1) };
 
+	busy->status = EXIT_SUCCESS;
 	if (!need_keeper(&busy->keeper, unguarded))
 		return false;
 	ck_assert(keeper_ask(&busy->keeper, calls, ARRAY_SIZE(calls)));
@@ -215,11 +218,24 @@ static void close_fds(struct busy *busy)
 		busy->fd[i] = fd_close(busy->fd[i]);
 }
 
-static void stop_busy(struct busy *busy)
+static void run_busy(void (*test)(struct busy *))
 {
-	close_fds(busy);
-	ck_assert_int_eq(keeper_stop(&busy->keeper), EXIT_SUCCESS);
+	struct busy busy;
+
+	if (!need_busy(&busy))
+		return;
+	test(&busy);
+	close_fds(&busy);
+	ck_assert_int_eq(keeper_stop(&busy.keeper), busy.status);
 }
+
+#define BUSY_TEST(name)                                                                                                \
+	static void name##_with(struct busy *busy);                                                                    \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		run_busy(name##_with);                                                                                 \
+	}                                                                                                              \
+	static void name##_with(struct busy *busy)
 
 static void signal_enablers(const struct busy *busy, int signal)
 {
@@ -227,97 +243,88 @@ static void signal_enablers(const struct busy *busy, int signal)
 		ck_assert_int_eq(kill(busy->enabler[i], signal), 0);
 }
 
-TEST(enabler_processes_have_limited_size)
+BUSY_TEST(enabler_processes_have_limited_size)
 {
 	enum { ALL = 1100 };
 	struct kernel_call calls[MESSAGE_CALLS_MAX];
 	char names[MESSAGE_CALLS_MAX][32];
-	struct busy busy;
 
-	if (!need_busy(&busy))
-		return;
 	for (unsigned from = 0; from < ALL; from += ARRAY_SIZE(calls)) {
 		for (unsigned i = 0; i < ARRAY_SIZE(calls); i++) {
 			snprintf(names[i], sizeof(names[i]), "keeper_%u u32 a", from + i);
 			calls[i] = register_on(1, names[i]);
 		}
-		ck_assert(keeper_ask(&busy.keeper, calls, ARRAY_SIZE(calls)));
+		ck_assert(keeper_ask(&busy->keeper, calls, ARRAY_SIZE(calls)));
 		for (unsigned i = 0; i < ARRAY_SIZE(calls); i++) {
 			ck_assert_int_eq(calls[i].result, KERNEL_OK);
 			ck_assert_uint_eq(calls[i].index, from + i);
 		}
 	}
 	/* 512 each. */
-	ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == (busy.n > 0 ? 3 : 0)));
-	close_fds(&busy);
-	expect_call(&busy.keeper, call_of(KERNEL_STREAM_FREE, 1), KERNEL_OK);
-	ck_assert(eventually(children_of(busy.keeper.pid, enabler_name, NULL, 0) == busy.n));
-	stop_busy(&busy);
+	ck_assert(eventually(children_of(busy->keeper.pid, enabler_name, NULL, 0) == (busy->n > 0 ? 3 : 0)));
+	close_fds(busy);
+	expect_call(&busy->keeper, call_of(KERNEL_STREAM_FREE, 1), KERNEL_OK);
+	ck_assert(eventually(children_of(busy->keeper.pid, enabler_name, NULL, 0) == busy->n));
 }
 
-TEST(many_packets_are_answered_in_order)
+BUSY_TEST(many_packets_are_answered_in_order)
 {
 	struct kernel_call other = page_new(2);
 	struct packets *packets;
-	struct busy busy;
 
-	if (!need_busy(&busy))
-		return;
-	packets = send_packets(&busy.keeper);
-	keeper_say(&busy.keeper, &other, 1);
-	expect_packets(&busy.keeper, packets);
-	ck_assert(keeper_hear(&busy.keeper, &other, 1));
+	packets = send_packets(&busy->keeper);
+	keeper_say(&busy->keeper, &other, 1);
+	expect_packets(&busy->keeper, packets);
+	ck_assert(keeper_hear(&busy->keeper, &other, 1));
 	ck_assert_int_eq(other.result, KERNEL_OK);
 	close(other.fd);
-	stop_busy(&busy);
 }
 
-/* While it is idle, or has a request: the daemon restores the next keeper. */
-TEST(keeper_ends_if_its_enabler_has_died)
+/* The daemon restores the next keeper. */
+static void expect_end(struct busy *busy, bool has_request)
 {
-	for (unsigned has_request = 0; has_request < 2; has_request++) {
-		struct kernel_call call = register_on(1, event);
-		struct busy busy;
+	struct kernel_call call = register_on(1, event);
 
-		if (!need_busy(&busy))
-			return;
-		if (busy.n == 0) {
-			stop_busy(&busy);
-			return;
-		}
-		if (has_request) {
-			signal_enablers(&busy, SIGSTOP);
-			keeper_say(&busy.keeper, &call, 1);
-		}
-		signal_enablers(&busy, SIGKILL);
-		ck_assert(!keeper_hear(&busy.keeper, &call, 1));
-		close_fds(&busy);
-		ck_assert_int_eq(keeper_stop(&busy.keeper), EXIT_FAILURE);
+	if (busy->n == 0)
+		return;
+	if (has_request) {
+		signal_enablers(busy, SIGSTOP);
+		keeper_say(&busy->keeper, &call, 1);
 	}
+	signal_enablers(busy, SIGKILL);
+	ck_assert(!keeper_hear(&busy->keeper, &call, 1));
+	busy->status = EXIT_FAILURE;
+}
+
+BUSY_TEST(keeper_ends_if_its_idle_enabler_dies)
+{
+	expect_end(busy, false);
+}
+
+BUSY_TEST(keeper_ends_if_its_enabler_dies_at_work)
+{
+	expect_end(busy, true);
 }
 
 /* With other fields it is refused. */
-TEST(event_under_way_is_shared)
+BUSY_TEST(event_under_way_is_shared)
 {
 	struct kernel_call first = register_on(1, event), second = register_on(2, event), twice[2] = { first, first };
 	struct kernel_call taken = register_on(2, "keeper_half u64 number");
-	struct busy busy;
 
-	if (!need_busy(&busy))
-		return;
-	ck_assert_int_eq(keeper_do(&busy.keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
-	signal_enablers(&busy, SIGSTOP);
-	keeper_say(&busy.keeper, &first, 1);
-	keeper_say(&busy.keeper, &second, 1);
-	keeper_say(&busy.keeper, twice, 2);
-	keeper_say(&busy.keeper, &taken, 1);
+	ck_assert_int_eq(keeper_do(&busy->keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
+	signal_enablers(busy, SIGSTOP);
+	keeper_say(&busy->keeper, &first, 1);
+	keeper_say(&busy->keeper, &second, 1);
+	keeper_say(&busy->keeper, twice, 2);
+	keeper_say(&busy->keeper, &taken, 1);
 	/* A keeper that does not wait would give a wrong answer by now. */
 	usleep(300000);
-	signal_enablers(&busy, SIGCONT);
-	ck_assert(keeper_hear(&busy.keeper, &first, 1));
-	ck_assert(keeper_hear(&busy.keeper, &second, 1));
-	ck_assert(keeper_hear(&busy.keeper, twice, 2));
-	ck_assert(keeper_hear(&busy.keeper, &taken, 1));
+	signal_enablers(busy, SIGCONT);
+	ck_assert(keeper_hear(&busy->keeper, &first, 1));
+	ck_assert(keeper_hear(&busy->keeper, &second, 1));
+	ck_assert(keeper_hear(&busy->keeper, twice, 2));
+	ck_assert(keeper_hear(&busy->keeper, &taken, 1));
 	ck_assert_int_eq(first.result, KERNEL_OK);
 	ck_assert_int_eq(second.result, KERNEL_OK);
 	ck_assert_uint_eq(first.index, 1);
@@ -325,56 +332,38 @@ TEST(event_under_way_is_shared)
 	ck_assert_uint_eq(twice[1].bit, first.bit);
 	ck_assert_uint_eq(twice[1].index, first.index);
 	ck_assert_int_eq(taken.result, KERNEL_E_NAME_TAKEN);
-	stop_busy(&busy);
 }
 
-TEST(stream_is_freed_after_its_registrations)
+BUSY_TEST(stream_is_freed_after_its_registrations)
 {
 	struct kernel_call free_stream = { .op = KERNEL_STREAM_FREE, .stream = 1 };
 	struct packets *packets;
-	struct busy busy;
 
-	if (!need_busy(&busy))
-		return;
-	packets = send_packets(&busy.keeper);
-	keeper_say(&busy.keeper, &free_stream, 1);
-	for (unsigned i = 0; i < PACKETS; i++) {
-		ck_assert(keeper_hear(&busy.keeper, packets->calls[i], EACH));
-		for (unsigned j = 0; j < EACH; j++)
-			ck_assert_int_eq(packets->calls[i][j].result, KERNEL_OK);
-	}
-	ck_assert(keeper_hear(&busy.keeper, &free_stream, 1));
+	packets = send_packets(&busy->keeper);
+	keeper_say(&busy->keeper, &free_stream, 1);
+	expect_packets(&busy->keeper, packets);
+	ck_assert(keeper_hear(&busy->keeper, &free_stream, 1));
 	ck_assert_int_eq(free_stream.result, KERNEL_OK);
-	free(packets);
-	close_fds(&busy);
+	close_fds(busy);
 	ck_assert(eventually(!kernel_has("keeper_0") && !kernel_has("keeper_299")));
-	stop_busy(&busy);
 }
 
-TEST(gone_daemon_leaves_nothing)
+BUSY_TEST(gone_daemon_leaves_nothing)
 {
-	struct busy busy;
-
-	if (!need_busy(&busy))
-		return;
-	free(send_packets(&busy.keeper));
-	stop_busy(&busy);
+	free(send_packets(&busy->keeper));
 }
 
-TEST(invalid_packet_behind_calls_ends_keeper)
+BUSY_TEST(invalid_packet_behind_calls_ends_keeper)
 {
 	struct packets *packets;
-	struct busy busy;
 
-	if (!need_busy(&busy))
-		return;
 	/* Before Linux 6.4 events of an open stream can't be deleted. */
-	close_fds(&busy);
-	packets = send_packets(&busy.keeper);
-	keeper_send(&busy.keeper, "nonsense", 8, -1);
-	expect_packets(&busy.keeper, packets);
-	keeper_expect_the_end(&busy.keeper);
-	ck_assert_int_eq(keeper_stop(&busy.keeper), EXIT_FAILURE);
+	close_fds(busy);
+	packets = send_packets(&busy->keeper);
+	keeper_send(&busy->keeper, "nonsense", 8, -1);
+	expect_packets(&busy->keeper, packets);
+	keeper_expect_the_end(&busy->keeper);
+	busy->status = EXIT_FAILURE;
 }
 
 TEST(keeper_checks_its_options)

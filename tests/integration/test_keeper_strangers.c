@@ -5,34 +5,43 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "kernel/uapi.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/keeper.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 
 static const char *const unguarded[] = { "--guard=off", NULL };
 
 enum { PAGE = 1 };
 
-/* Streams 1 and on, on one page. */
-static bool need_streams(struct keeper *keeper, int *streams, unsigned n)
+/* A test of an unguarded keeper with streams 1 and on, on one page. They are closed after it, unless the test has closed them. */
+#define STREAMS_TEST(name, n)                                                                                          \
+	static void name##_with(struct keeper *keeper, int *stream);                                                   \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		run_with_streams(n, name##_with);                                                                      \
+	}                                                                                                              \
+	static void name##_with(struct keeper *keeper, int *stream)
+
+static void run_with_streams(unsigned n, void (*test)(struct keeper *, int *stream))
 {
-	if (!need_keeper(keeper, unguarded))
-		return false;
-	ck_assert_int_eq(keeper_do(keeper, page_new(PAGE)), KERNEL_OK);
+	struct keeper keeper;
+	int stream[2];
+
+	if (!need_keeper(&keeper, unguarded))
+		return;
+	ck_assert_int_eq(keeper_do(&keeper, page_new(PAGE)), KERNEL_OK);
 	for (unsigned i = 0; i < n; i++) {
 		struct kernel_call call = stream_new(i + 1, PAGE);
 
-		ck_assert(keeper_ask(keeper, &call, 1));
+		ck_assert(keeper_ask(&keeper, &call, 1));
 		ck_assert_int_eq(call.result, KERNEL_OK);
-		streams[i] = call.fd;
+		stream[i] = call.fd;
 	}
-	return true;
-}
-
-static void stop(struct keeper *keeper)
-{
-	ck_assert_int_eq(keeper_stop(keeper), EXIT_SUCCESS);
+	test(&keeper, stream);
+	for (unsigned i = 0; i < n; i++)
+		fd_close(stream[i]);
+	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
 }
 
 static struct kernel_call answer_of(struct keeper *keeper, struct kernel_call call)
@@ -52,41 +61,6 @@ static int still_open(struct keeper *keeper, uint32_t stream)
 			 (struct kernel_call){ .op = KERNEL_STILL_OPEN, .stream = stream, .index = KERNEL_UNGUARDED });
 }
 
-/* 0 or a negative errno. */
-static int change_lock(int fd, short type, uint64_t from, uint64_t n)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)from, .l_len = (off_t)n };
-
-	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
-}
-
-/* The ioctl, by the holder of a stream: 0 or a negative errno. */
-static int register_by_itself(const struct keeper *keeper, int file, const char *description)
-{
-	static uint64_t word;
-	struct uapi_register asked = {
-		.size = sizeof(asked),
-		.enable_size = sizeof(word),
-		.enable_address = (uint64_t)(uintptr_t)&word,
-		.description = (uint64_t)(uintptr_t)description,
-	};
-	struct uapi_register_status asked_status = {
-		.size = sizeof(asked_status),
-		.description = (uint64_t)(uintptr_t)description,
-	};
-	struct uapi_unregister taken_back = { .size = sizeof(taken_back), .disable_address = asked.enable_address };
-	void *argument = &asked;
-
-	if (keeper->facts.backend == BACKEND_STATUS_PAGE)
-		argument = &asked_status;
-	if (ioctl(file, UAPI_IOCTL_REGISTER, argument) < 0)
-		return -errno;
-	/* Otherwise our process would have an enabler. */
-	if (keeper->facts.backend != BACKEND_STATUS_PAGE)
-		ck_assert_int_eq(ioctl(file, UAPI_IOCTL_UNREGISTER, &taken_back), 0);
-	return 0;
-}
-
 /* Before Linux 6.4 the kernel keeps self-registered events. */
 static void forget_rogue(const char *event)
 {
@@ -96,120 +70,91 @@ static void forget_rogue(const char *event)
 
 /* --- names --- */
 
-TEST(name_of_a_removed_event_settles)
+STREAMS_TEST(name_of_a_removed_event_settles, 2)
 {
 	struct kernel_call call;
-	struct keeper keeper;
-	int streams[2];
 
-	if (!need_streams(&keeper, streams, 2))
-		return;
-	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_name u32 a")), KERNEL_OK);
-	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
-	call = answer_of(&keeper, register_on(2, "keeper_name u64 a"));
+	ck_assert_int_eq(keeper_do(keeper, register_on(1, "keeper_name u32 a")), KERNEL_OK);
+	ck_assert_int_eq(free_stream(keeper, 1), KERNEL_OK);
+	call = answer_of(keeper, register_on(2, "keeper_name u64 a"));
 	/* Before Linux 6.4 the keeper deletes an event, and this one is in use. */
-	if (keeper.facts.backend == BACKEND_ENABLE_ADDRESS)
+	if (keeper->facts.backend == BACKEND_ENABLE_ADDRESS)
 		ck_assert_int_eq(call.result, KERNEL_E_SETTLING);
 	else
 		ck_assert_int_eq(call.result, KERNEL_E_NAME_TAKEN);
-	close(streams[0]);
-	ck_assert(eventually(keeper_do(&keeper, register_on(2, "keeper_name u64 a")) == KERNEL_OK));
-	close(streams[1]);
-	stop(&keeper);
+	stream[0] = fd_close(stream[0]);
+	ck_assert(eventually(keeper_do(keeper, register_on(2, "keeper_name u64 a")) == KERNEL_OK));
 }
 
-TEST(name_of_a_foreign_event_is_refused_at_once)
+STREAMS_TEST(name_of_a_foreign_event_is_refused_at_once, 2)
 {
-	struct keeper keeper;
-	int streams[2];
-
-	if (!need_streams(&keeper, streams, 2))
-		return;
-	ck_assert_int_eq(register_by_itself(&keeper, streams[0], "keeper_foreign u32 a"), 0);
-	ck_assert_int_eq(keeper_do(&keeper, register_on(2, "keeper_own u32 a")), KERNEL_OK);
-	close(streams[1]);
-	ck_assert_int_eq(free_stream(&keeper, 2), KERNEL_OK);
-	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_foreign u64 a")), KERNEL_E_NAME_TAKEN);
-	close(streams[0]);
-	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
+	ck_assert_int_eq(register_by_itself(stream[0], "keeper_foreign u32 a"), 0);
+	ck_assert_int_eq(keeper_do(keeper, register_on(2, "keeper_own u32 a")), KERNEL_OK);
+	stream[1] = fd_close(stream[1]);
+	ck_assert_int_eq(free_stream(keeper, 2), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(keeper, register_on(1, "keeper_foreign u64 a")), KERNEL_E_NAME_TAKEN);
+	stream[0] = fd_close(stream[0]);
+	ck_assert_int_eq(free_stream(keeper, 1), KERNEL_OK);
 	forget_rogue("keeper_foreign");
-	stop(&keeper);
 }
 
 /* --- registering --- */
 
-TEST(index_behind_foreign_event_is_noticed)
+STREAMS_TEST(index_behind_foreign_event_is_noticed, 1)
 {
 	struct kernel_call call;
-	struct keeper keeper;
-	int stream;
 
-	if (!need_streams(&keeper, &stream, 1))
-		return;
-	call = answer_of(&keeper, register_on(1, "keeper_first u32 a"));
+	call = answer_of(keeper, register_on(1, "keeper_first u32 a"));
 	ck_assert_uint_eq(call.number, 0);
-	ck_assert_int_eq(register_by_itself(&keeper, stream, "keeper_rogue u32 a"), 0);
-	call = answer_of(&keeper, register_on(1, "keeper_second u32 a"));
+	ck_assert_int_eq(register_by_itself(stream[0], "keeper_rogue u32 a"), 0);
+	call = answer_of(keeper, register_on(1, "keeper_second u32 a"));
 	ck_assert_int_eq(call.result, KERNEL_OK);
 	ck_assert_uint_eq(call.index, 2);
 	ck_assert_uint_eq(call.number, 1);
-	call = answer_of(&keeper, register_on(1, "keeper_third u32 a"));
+	call = answer_of(keeper, register_on(1, "keeper_third u32 a"));
 	ck_assert_uint_eq(call.number, 1);
-	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_CLEAN, .stream = 1 }),
+	ck_assert_int_eq(keeper_do(keeper, (struct kernel_call){ .op = KERNEL_CLEAN, .stream = 1 }),
 			 KERNEL_E_SELF_REGISTERED);
-	close(stream);
-	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
+	stream[0] = fd_close(stream[0]);
+	ck_assert_int_eq(free_stream(keeper, 1), KERNEL_OK);
 	forget_rogue("keeper_rogue");
-	stop(&keeper);
 }
 
 /* New events of the page, and events that it has already. */
-TEST(own_indexes_are_not_self_registered)
+STREAMS_TEST(own_indexes_are_not_self_registered, 2)
 {
 	enum { EVENTS = 60 };
 	static char texts[EVENTS][32];
 	static struct kernel_call calls[2 * EVENTS];
-	struct keeper keeper;
-	int streams[2];
 
-	if (!need_streams(&keeper, streams, 2))
-		return;
 	for (unsigned i = 0; i < EVENTS; i++) {
 		snprintf(texts[i], sizeof(texts[i]), "keeper_%u u32 a", i);
 		calls[i] = register_on(i % 2 + 1, texts[i]);
 	}
-	ck_assert(keeper_ask(&keeper, calls, EVENTS));
+	ck_assert(keeper_ask(keeper, calls, EVENTS));
 	for (unsigned i = 0; i < EVENTS; i++)
 		ck_assert_uint_eq(calls[i].number, 0);
 	for (unsigned i = 0; i < EVENTS; i++)
 		calls[i] = register_on(1, texts[i]);
-	ck_assert(keeper_ask(&keeper, calls, EVENTS));
+	ck_assert(keeper_ask(keeper, calls, EVENTS));
 	for (unsigned i = 0; i < EVENTS; i++) {
 		ck_assert_int_eq(calls[i].result, KERNEL_OK);
 		ck_assert_uint_eq(calls[i].number, 0);
 	}
-	ck_assert_int_eq(keeper_do(&keeper, (struct kernel_call){ .op = KERNEL_CLEAN, .stream = 1 }), KERNEL_OK);
-	close(streams[0]);
-	close(streams[1]);
-	stop(&keeper);
+	ck_assert_int_eq(keeper_do(keeper, (struct kernel_call){ .op = KERNEL_CLEAN, .stream = 1 }), KERNEL_OK);
+	stream[0] = fd_close(stream[0]);
 }
 
-TEST(event_registered_before_lingering_is_found)
+STREAMS_TEST(event_registered_before_lingering_is_found, 1)
 {
-	struct keeper keeper;
-	int stream;
-
-	if (!need_streams(&keeper, &stream, 1))
-		return;
-	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
-	ck_assert_int_eq(register_by_itself(&keeper, stream, "keeper_rogue u32 a"), 0);
-	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_E_SELF_REGISTERED);
-	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_E_SELF_REGISTERED);
-	close(stream);
-	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
-	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
+	ck_assert_int_eq(keeper_do(keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
+	ck_assert_int_eq(register_by_itself(stream[0], "keeper_rogue u32 a"), 0);
+	ck_assert_int_eq(still_open(keeper, 1), KERNEL_E_SELF_REGISTERED);
+	ck_assert_int_eq(still_open(keeper, 1), KERNEL_E_SELF_REGISTERED);
+	stream[0] = fd_close(stream[0]);
+	ck_assert(eventually(still_open(keeper, 1) == KERNEL_E_GONE));
+	ck_assert_int_eq(free_stream(keeper, 1), KERNEL_OK);
 	forget_rogue("keeper_rogue");
-	stop(&keeper);
 }
 
 static struct kernel_call look(struct keeper *keeper)
@@ -217,106 +162,77 @@ static struct kernel_call look(struct keeper *keeper)
 	return answer_of(keeper, (struct kernel_call){ .op = KERNEL_LOOK });
 }
 
-TEST(event_registered_while_lingering_is_counted)
+STREAMS_TEST(event_registered_while_lingering_is_counted, 1)
 {
 	struct kernel_call before, after;
-	struct keeper keeper;
-	int stream;
 
-	if (!need_streams(&keeper, &stream, 1))
-		return;
-	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
-	before = look(&keeper);
-	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
-	after = look(&keeper);
+	ck_assert_int_eq(keeper_do(keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
+	before = look(keeper);
+	ck_assert_int_eq(still_open(keeper, 1), KERNEL_OK);
+	after = look(keeper);
 	/* The keeper's own event is not counted. */
 	ck_assert_uint_eq(after.index - after.number, before.index - before.number);
-	ck_assert_int_eq(register_by_itself(&keeper, stream, "keeper_rogue u32 a"), 0);
-	after = look(&keeper);
+	ck_assert_int_eq(register_by_itself(stream[0], "keeper_rogue u32 a"), 0);
+	after = look(keeper);
 	ck_assert_uint_eq(after.index - after.number, before.index - before.number + 1);
-	close(stream);
-	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
-	ck_assert_int_eq(free_stream(&keeper, 1), KERNEL_OK);
+	stream[0] = fd_close(stream[0]);
+	ck_assert(eventually(still_open(keeper, 1) == KERNEL_E_GONE));
+	ck_assert_int_eq(free_stream(keeper, 1), KERNEL_OK);
 	forget_rogue("keeper_rogue");
-	stop(&keeper);
 }
 
 /* --- locks --- */
 
-TEST(stream_without_lock_is_still_open)
+STREAMS_TEST(stream_without_lock_is_still_open, 1)
 {
-	struct keeper keeper;
-	int stream;
-
-	if (!need_streams(&keeper, &stream, 1))
-		return;
-	ck_assert_int_eq(keeper_do(&keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
-	ck_assert_int_eq(change_lock(stream, F_UNLCK, 0, 0), 0);
-	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
-	ck_assert_int_eq(change_lock(stream, F_UNLCK, 0, 0), 0);
-	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
-	close(stream);
-	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
-	stop(&keeper);
+	ck_assert_int_eq(keeper_do(keeper, register_on(1, "keeper_first u32 a")), KERNEL_OK);
+	ck_assert_int_eq(change_lock(stream[0], F_UNLCK, 0, 0), 0);
+	ck_assert_int_eq(still_open(keeper, 1), KERNEL_OK);
+	ck_assert_int_eq(change_lock(stream[0], F_UNLCK, 0, 0), 0);
+	ck_assert_int_eq(still_open(keeper, 1), KERNEL_OK);
+	stream[0] = fd_close(stream[0]);
+	ck_assert(eventually(still_open(keeper, 1) == KERNEL_E_GONE));
 }
 
 /* By a program that waited for the byte. */
-TEST(stream_with_foreign_lock_is_gone)
+STREAMS_TEST(stream_with_foreign_lock_is_gone, 2)
 {
 	struct kernel_call call;
-	struct keeper keeper;
-	int streams[2];
 
-	if (!need_streams(&keeper, streams, 2))
-		return;
-	call = answer_of(&keeper, (struct kernel_call){ .op = KERNEL_STREAM_FETCH, .stream = 1 });
+	call = answer_of(keeper, (struct kernel_call){ .op = KERNEL_STREAM_FETCH, .stream = 1 });
 	ck_assert_int_eq(call.result, KERNEL_OK);
 	close(call.fd);
-	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
-	close(streams[0]);
-	ck_assert(eventually(change_lock(streams[1], F_WRLCK, call.number, 1) == 0));
-	ck_assert(eventually(still_open(&keeper, 1) == KERNEL_E_GONE));
-	close(streams[1]);
-	stop(&keeper);
+	ck_assert_int_eq(still_open(keeper, 1), KERNEL_OK);
+	stream[0] = fd_close(stream[0]);
+	ck_assert(eventually(change_lock(stream[1], F_WRLCK, call.number, 1) == 0));
+	ck_assert(eventually(still_open(keeper, 1) == KERNEL_E_GONE));
 }
 
 /* A guarded stream has its lock, and no witness. */
-TEST(guarded_stream_has_no_witness)
+STREAMS_TEST(guarded_stream_has_no_witness, 1)
 {
 	struct kernel_call before, after, call = { .op = KERNEL_STILL_OPEN, .stream = 1 };
-	struct keeper keeper;
-	int stream;
 
-	if (!need_streams(&keeper, &stream, 1))
-		return;
-	before = look(&keeper);
-	ck_assert_int_eq(keeper_do(&keeper, call), KERNEL_OK);
-	after = look(&keeper);
+	before = look(keeper);
+	ck_assert_int_eq(keeper_do(keeper, call), KERNEL_OK);
+	after = look(keeper);
 	ck_assert_uint_eq(after.number, 0);
 	ck_assert_uint_eq(after.index, before.index);
-	close(stream);
-	ck_assert_int_eq(keeper_do(&keeper, call), KERNEL_E_GONE);
-	stop(&keeper);
+	stream[0] = fd_close(stream[0]);
+	ck_assert_int_eq(keeper_do(keeper, call), KERNEL_E_GONE);
 }
 
-TEST(witness_of_dead_keeper_goes_with_its_file)
+STREAMS_TEST(witness_of_dead_keeper_goes_with_its_file, 1)
 {
-	struct keeper keeper, next;
 	char event[64];
-	char *before = read_events();
-	int stream;
+	_cleanup_(freep) char *before = keeper->events_before;
 
-	if (!need_streams(&keeper, &stream, 1)) {
-		free(before);
-		return;
-	}
-	ck_assert_int_eq(still_open(&keeper, 1), KERNEL_OK);
-	keeper_kill(&keeper);
-	ck_assert(keeper_start(&next, unguarded));
+	keeper->events_before = NULL;
+	ck_assert_int_eq(still_open(keeper, 1), KERNEL_OK);
+	keeper_kill(keeper);
+	ck_assert(keeper_start(keeper, unguarded));
 	ck_assert(find_new_event(before, event, sizeof(event)));
 	ck_assert_msg(strncmp(event, "userevd_", 8) == 0, "%s", event);
-	close(stream);
+	stream[0] = fd_close(stream[0]);
 	ck_assert(eventually(!find_new_event(before, event, sizeof(event))));
-	free(before);
-	stop(&next);
 }

@@ -7,47 +7,30 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "kernel/uapi.h"
-#include "tests/integration/batch.h"
-#include "tests/integration/fixture.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
+#include "tests/integration/member.h"
 #include "tests/integration/policy.h"
 
 #define USER_EVENTS_MAX "/proc/sys/kernel/user_events_max"
 
-TEST(daemon_whose_keeper_dies_logs_it_and_ends)
+DAEMON_TEST(daemon_whose_keeper_dies_logs_it_and_ends, .needs_kernel = "a keeper that dies")
 {
-	struct fixture fixture;
-	struct raw_reply reply;
-	int socket, stream = -1, status;
+	_cleanup_(member_free) struct member member = member_new(fixture, "orphaned");
+	int status = fixture_end(fixture, fixture->keeper, SIGKILL);
 
-	fixture_start(&fixture, NULL);
-	if (!need_kernel(&fixture, "a keeper that dies"))
-		return;
-	socket = raw_hello(fixture.socket, 0, NULL, NULL);
-	ck_assert_uint_eq(raw_register(socket, "orphaned", NULL, &stream), 0);
-	fixture.n_enablers = children_of(fixture.keeper, NULL, fixture.enablers, ARRAY_SIZE(fixture.enablers));
-	ck_assert(has_enablers(&fixture) == (fixture.n_enablers > 0));
-	ck_assert_int_eq(kill(fixture.keeper, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(fixture.pid, &status, 0), fixture.pid);
+	ck_assert(has_enablers(fixture) == (fixture->n_enablers > 0));
 	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE);
-	ck_assert(log_has(&fixture, "backend failed"));
-	ck_assert_int_lt(access(fixture.socket, F_OK), 0);
-	raw_receive(socket, &reply);
-	ck_assert_int_le(reply.size, 0);
-	close(stream);
-	close(socket);
-	fixture_abandon(&fixture);
+	ck_assert(log_has(fixture, "backend failed"));
+	ck_assert_int_lt(access(fixture->socket, F_OK), 0);
+	expect_hang_up(fd_steal(&member.socket));
 }
 
-static unsigned count_events(void)
+static unsigned events_now(void)
 {
 	_cleanup_(freep) char *events = read_events();
-	unsigned n = 0;
 
-	for (const char *at = strchr(events, '\n'); at; at = strchr(at + 1, '\n'))
-		n++;
-	return n - 1;
+	return count_events(events);
 }
 
 DAEMON_TEST(full_kernel_refuses_single_events, .needs_kernel = "a table of events that is full")
@@ -64,7 +47,7 @@ DAEMON_TEST(full_kernel_refuses_single_events, .needs_kernel = "a table of event
 		return;
 	}
 	socket = fixture_client(fixture);
-	before = count_events();
+	before = events_now();
 	snprintf(number, sizeof(number), "%u", before + 2);
 	change_file(&janitor, USER_EVENTS_MAX, number);
 	batch_register(socket, names, ARRAY_SIZE(names), &batch, NULL);
@@ -73,7 +56,7 @@ DAEMON_TEST(full_kernel_refuses_single_events, .needs_kernel = "a table of event
 	expect_refusal(socket, "full_c u32 a", REFUSAL_MACHINE_FULL, "the kernel takes no more events");
 	ck_assert_uint_eq(status_number(fixture, "charges"), 2);
 	ck_assert_uint_eq(raw_query(socket).leases, 2);
-	ck_assert_uint_eq(count_events(), before + 2);
+	ck_assert_uint_eq(events_now(), before + 2);
 	/* An existing event is granted. */
 	expect_granted(socket, "full_a u32 a");
 	janitor_end(&janitor);
@@ -82,46 +65,10 @@ DAEMON_TEST(full_kernel_refuses_single_events, .needs_kernel = "a table of event
 	close(socket);
 }
 
-static void add_dynamic_event(const char *description)
-{
-	char line[256];
-
-	snprintf(line, sizeof(line), "u:%s\n", description);
-	write_file(TRACEFS "/dynamic_events", line);
-}
-
 /* The daemon counts events now and then. */
 static bool has_room_for(const struct fixture *fixture, uint64_t events)
 {
 	return eventually(status_number(fixture, "capacity") == events);
-}
-
-/* A foreign event, until the returned file is closed. */
-static int register_directly(const struct fixture *fixture, const char *description)
-{
-	static uint32_t word;
-	struct uapi_register asked = {
-		.size = sizeof(asked),
-		.enable_size = sizeof(word),
-		.enable_address = (uint64_t)(uintptr_t)&word,
-		.description = (uint64_t)(uintptr_t)description,
-	};
-	struct uapi_register_status asked_of_old = {
-		.size = sizeof(asked_of_old),
-		.description = (uint64_t)(uintptr_t)description,
-	};
-	int data = open(TRACEFS "/user_events_data", O_WRONLY | O_CLOEXEC);
-
-	ck_assert_int_eq(ioctl(data, UAPI_IOCTL_REGISTER,
-			       fixture->backend == BACKEND_STATUS_PAGE ? (void *)&asked_of_old : &asked),
-			 0);
-	if (fixture->backend != BACKEND_STATUS_PAGE) {
-		struct uapi_unregister enabler = { .size = sizeof(enabler), .disable_address = asked.enable_address };
-
-		/* The file keeps its reference. */
-		ck_assert_int_eq(ioctl(data, UAPI_IOCTL_UNREGISTER, &enabler), 0);
-	}
-	return data;
 }
 
 TEST(foreign_events_reduce_the_room_for_ours)
@@ -134,27 +81,26 @@ TEST(foreign_events_reduce_the_room_for_ours)
 	int data, socket;
 	bool is_limited = access(USER_EVENTS_MAX, W_OK) == 0;
 
+	if (!test_is_possible(&(struct daemon_test){ .needs_kernel = "events that others register" }))
+		return;
 	if (is_limited) {
 		/* The kernel takes a while to delete the events of the test before. */
-		ck_assert(eventually(count_events() == 0));
-		snprintf(number, sizeof(number), "%u", count_events() + ROOM);
+		ck_assert(eventually(events_now() == 0));
+		snprintf(number, sizeof(number), "%u", events_now() + ROOM);
 		change_file(&maximum, USER_EVENTS_MAX, number);
 	}
 	/* With a maximum of its own, the tenant has to leave no share to others. */
 	fixture_start_with_policy(&fixture, "[/**]\nMaxEvents=100\n", NULL);
-	if (!need_kernel(&fixture, "events that others register"))
-		return;
 	/* Foreign events are counted at the start. */
-	ck_assert(eventually(status_number(&fixture, "foreign") == count_events()));
+	ck_assert(eventually(status_number(&fixture, "foreign") == events_now()));
 	before = status_number(&fixture, "capacity");
 	foreign_before = status_number(&fixture, "foreign");
 	ck_assert(!is_limited || before == ROOM);
 
-	janitor_start(&one, delete_event, "by_hand1");
-	add_dynamic_event("by_hand1 u32 x");
-	janitor_start(&other, delete_event, "by_hand2");
-	add_dynamic_event("by_hand2 u32 x");
-	data = register_directly(&fixture, "by_a_program u32 x");
+	foreign_event_begin(&one, "by_hand1 u32 x");
+	foreign_event_begin(&other, "by_hand2 u32 x");
+	data = open(TRACEFS "/user_events_data", O_WRONLY | O_CLOEXEC);
+	ck_assert_int_eq(register_by_itself(data, "by_a_program u32 x"), 0);
 	ck_assert(has_room_for(&fixture, before - FOREIGN));
 	socket = raw_hello(fixture.socket, 0, NULL, NULL);
 	if (is_limited) {
@@ -252,29 +198,23 @@ TEST(kernels_maximum_is_set_once_by_policy)
 
 DAEMON_TEST(foreign_event_is_joined_or_refused, .policy = ONE_FORMAT, .needs_kernel = "a foreign event")
 {
-	const uint32_t record[] = { 0, 42 };
+	static const char *const taken[] = { "foreign u64 number", "foreign", "foreign u32 number; u32 more",
+					     "foreign u32 other" };
 	struct janitor janitor;
-	struct seen seen;
-	int socket, stream = -1;
+	struct member member;
 
-	janitor_start(&janitor, delete_event, "foreign");
-	add_dynamic_event("foreign u32 number");
-	socket = fixture_client(fixture);
-	expect_refusal(socket, "foreign u64 number", REFUSAL_NAME_TAKEN, "other fields");
-	expect_refusal(socket, "foreign", REFUSAL_NAME_TAKEN, "other fields");
-	expect_refusal(socket, "foreign u32 number; u32 more", REFUSAL_NAME_TAKEN, "other fields");
-	expect_refusal(socket, "foreign u32 other", REFUSAL_NAME_TAKEN, "other fields");
-	ck_assert_uint_eq(status_number(fixture, "charges"), 0);
-	ck_assert_uint_eq(raw_register(socket, "foreign u32 number", NULL, &stream), 0);
+	foreign_event_begin(&janitor, "foreign u32 number");
+	member = member_new(fixture, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
+		expect_refusal(member.socket, taken[i], REFUSAL_NAME_TAKEN, "other fields");
+	expect_status(fixture, "charges=0");
+	member_register(&member, "foreign u32 number");
 	ck_assert_uint_eq(trace(fixture, "foreign", true), 1);
-	ck_assert_int_eq(write(stream, record, sizeof(record)), sizeof(record));
-	see(fixture, "foreign", &seen);
-	ck_assert_uint_eq(seen.records, 1);
-	ck_assert_uint_eq(seen.sum, 42);
+	member_emit(&member, 0, 42);
+	expect_traced(fixture, &member, 0);
 	trace(fixture, "foreign", false);
-	close(stream);
-	close(socket);
-	ck_assert(eventually(status_number(fixture, "streams") == 0));
+	member_free(&member);
+	await_status(fixture, "streams=0");
 	sleep(2);
 	ck_assert(kernel_has("foreign"));
 	janitor_end(&janitor);

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 
 #include "client/userev.h"
-#include "protocol/event/record.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/raw.h"
 
@@ -46,15 +45,9 @@ static struct seen look_at(struct fixture *fixture, const char *name)
 
 static void expect_last_record(struct fixture *fixture, const char *name, const char *expected)
 {
-	static struct description description;
-	char sentence[256], record[256] = "";
-	struct text why = text_make(sentence, sizeof(sentence)), text = text_make(record, sizeof(record));
 	struct seen seen = look_at(fixture, name);
 
-	ck_assert_uint_gt(seen.records, 0);
-	ck_assert_int_eq(description_parse(seen.description, strlen(seen.description), &description, &why), 0);
-	record_to_text(&description, seen.payload, seen.length, &text);
-	ck_assert_str_eq(record, expected);
+	expect_record_text(&seen, expected);
 }
 
 static void register_event(struct userev_event *new, const char *description)
@@ -166,21 +159,6 @@ LIBRARY_TEST(a_thousand_events_are_registered_in_one_call)
 	expect_last_record(fixture, "many_777", "n=777");
 }
 
-LIBRARY_TEST(equal_events_of_a_program_are_one_lease)
-{
-	register_event(&event, "shared u32 n");
-	register_event(&other, "shared   u32 n;");
-	ck_assert_uint_eq(status_number(fixture, "leases"), 1);
-	userev_release(userev, &event);
-	ck_assert_uint_eq(status_number(fixture, "leases"), 1);
-	trace(fixture, "shared", true);
-	ck_assert(userev_enabled(&other) && !userev_enabled(&event));
-	trace(fixture, "shared", false);
-	userev_release(userev, &other);
-	ck_assert_uint_eq(status_number(fixture, "leases"), 0);
-	ck_assert(eventually(status_number(fixture, "charges") == 0));
-}
-
 TEST(program_reconnects_after_daemon_is_killed)
 {
 	struct fixture dead, next;
@@ -192,7 +170,7 @@ TEST(program_reconnects_after_daemon_is_killed)
 	register_event(&event, "survivor u32 n");
 	trace(&dead, "survivor", true);
 	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 4);
-	fixture_end(&dead, SIGKILL);
+	fixture_end(&dead, dead.pid, SIGKILL);
 	written = userev_write(&event, &n, sizeof(n));
 	/* The kernel still takes records, until the keeper has switched off the remaining events. */
 	ck_assert(written == 0 || (written == 4 && !keeps_records_itself(&dead)));
@@ -212,14 +190,6 @@ TEST(program_reconnects_after_daemon_is_killed)
 	fixture_abandon(&dead);
 }
 
-static void expect_success(pid_t child)
-{
-	int status;
-
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
-}
-
 DAEMON_TEST(set_user_id_program_is_accepted)
 {
 	pid_t child = fork();
@@ -231,7 +201,7 @@ DAEMON_TEST(set_user_id_program_is_accepted)
 		userev = userev_open(fixture->socket, 0);
 		_exit(userev_connected(userev) == 0 && userev_register(userev, &event, "privileged", 0) == 0 ? 0 : 1);
 	}
-	expect_success(child);
+	await_success(child);
 }
 
 LIBRARY_TEST(parent_and_child_keep_events_after_fork)
@@ -259,63 +229,12 @@ LIBRARY_TEST(parent_and_child_keep_events_after_fork)
 	ck_assert_int_eq(userev_write(&event, &n, sizeof(n)), 4);
 	ck_assert(eventually(look_at(fixture, "forked").records == 3));
 	ck_assert_int_eq(write(go[1], "x", 1), 1);
-	expect_success(child);
+	await_success(child);
 	/* The child had a connection of its own: the parent's is still open. */
 	ck_assert_int_eq(userev_connected(userev), 0);
 	register_event(&other, "parents_own u32 n");
 	close(go[0]);
 	close(go[1]);
-}
-
-DAEMON_TEST(child_keeps_events_after_parents_end)
-{
-	pid_t parent = fork();
-	uint32_t n = 7;
-
-	if (parent == 0) {
-		userev = userev_open(fixture->socket, 0);
-		register_event(&event, "daemonised u32 n");
-		/* As a program does that goes to the background. */
-		if (fork() > 0)
-			_exit(0);
-		alarm(60);
-		while (!userev_enabled(&event))
-			usleep(1000);
-		_exit(userev_write(&event, &n, sizeof(n)) != sizeof(n));
-	}
-	expect_success(parent);
-	ck_assert_uint_eq(trace(fixture, "daemonised", true), 1);
-	ck_assert(eventually(look_at(fixture, "daemonised").records == 1));
-	expect_last_record(fixture, "daemonised", "n=7");
-	trace(fixture, "daemonised", false);
-}
-
-/* The kernel's tracers lose no records. */
-LIBRARY_TEST(each_lost_record_is_counted, .options = { "--backend=embedded" })
-{
-	enum { N = 20000 };
-	static char filler[1000];
-	uint64_t written = 0, lost = 0;
-
-	register_event(&event, "flood u32 n; char[996] filler");
-	trace(fixture, "flood", true);
-	/* A daemon that is stopped. */
-	ck_assert_int_eq(kill(fixture->pid, SIGSTOP), 0);
-	for (int i = 0; i < N; i++) {
-		ssize_t n = userev_write(&event, filler, sizeof(filler));
-
-		ck_assert_msg(n == sizeof(filler) || n == -EAGAIN, "%zd", n);
-		written += n > 0;
-		lost += n < 0;
-	}
-	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
-	ck_assert_uint_gt(written, 0);
-	ck_assert_uint_gt(lost, 0);
-	ck_assert_uint_eq(userev_lost(userev).queue_full, lost);
-	ck_assert(eventually(event_number(fixture, "flood", "records") == written));
-	userev_release(userev, &event);
-	ck_assert_uint_eq(tenant_number(fixture, "lost"), lost);
-	trace(fixture, "flood", false);
 }
 
 enum { THREADS = 4, ROUNDS = 300, FEWER_ROUNDS = 30 };

@@ -2,8 +2,6 @@
 
 /* Limits of events, each at N and N + 1. */
 
-#include <stdio.h>
-
 #include "tests/integration/actor.h"
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
@@ -118,18 +116,6 @@ DAEMON_TEST(page_holds_one_event_less_than_it_has_bits, .options = { "--page-bit
 	expect_refusal_to_cost_nothing(fixture, another.socket, "four", REFUSAL_PAGE_FULL, "no bit left");
 	actor_end(&another);
 	actor_end(&one);
-}
-
-DAEMON_TEST(smallest_page_holds_one_event, .options = { "--page-bits=2" })
-{
-	_cleanup_(fd_closep) int socket = fixture_client(fixture);
-
-	if (!has_a_page_per_tenant(fixture)) {
-		not_possible("a page of two bits, since the kernel numbers the bits");
-		return;
-	}
-	ck_assert_uint_eq(expect_granted(socket, "one"), 1);
-	expect_refusal_to_cost_nothing(fixture, socket, "two", REFUSAL_PAGE_FULL, "no bit left");
 }
 
 DAEMON_TEST(event_of_two_tenants_is_charged_once, .options = { "--capacity=4", "--tenants=process" })

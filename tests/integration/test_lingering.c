@@ -6,9 +6,9 @@
  */
 
 #include <signal.h>
-#include <stdio.h>
 
 #include "tests/integration/actor.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/policy.h"
 
@@ -23,10 +23,8 @@ static bool exists_in_kernel(const struct fixture *fixture, const char *event)
 DAEMON_TEST(event_lingers_until_its_stream_is_closed)
 {
 	struct holder holder;
-	int stream = -1, socket = fixture_client(fixture);
 
-	ck_assert_uint_eq(raw_register(socket, "lingers u32 a", NULL, &stream), 0);
-	leave_copy(&holder, socket, stream);
+	leave_event(&holder, fixture_client(fixture), "lingers u32 a");
 	await_status(fixture, "lingering=1 leases=0 connections=0");
 	ck_assert_uint_eq(event_number(fixture, "lingers", "lingering"), 1);
 	ck_assert_uint_eq(event_number(fixture, "lingers", "holders_total"), 0);
@@ -137,34 +135,10 @@ DAEMON_TEST(copy_in_flight_keeps_an_event_lingering)
 	await_status(fixture, "charges=0");
 }
 
-static uint64_t wake_ups(const struct fixture *fixture)
-{
-	static const char key[] = "voluntary_ctxt_switches:";
-
-	return proc_status(fixture->pid, key, 10) + (fixture->keeper ? proc_status(fixture->keeper, key, 10) : 0);
-}
-
-/*
- * Wake-ups of daemon and keeper in the quietest of up to four spells of two seconds. (Without a guard they check all streams every ten
- * seconds, for another reason.)
- */
-static void expect_wake_ups(const struct fixture *fixture, uint64_t most)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (int i = 0; i < 4 && least > most; i++) {
-		uint64_t before = wake_ups(fixture);
-
-		sleep(2);
-		least = MIN(least, wake_ups(fixture) - before);
-	}
-	ck_assert_uint_le(least, most);
-}
-
 DAEMON_TEST(streams_without_lingering_events_are_not_checked)
 {
 	enum { ALIVE = 40, LESS_THAN_A_CHECK_PER_SECOND = 19 };
-	int sockets[ALIVE], streams[ALIVE], socket, stream = -1;
+	int sockets[ALIVE], streams[ALIVE];
 	struct holder holder;
 
 	for (size_t i = 0; i < ALIVE; i++) {
@@ -173,9 +147,7 @@ DAEMON_TEST(streams_without_lingering_events_are_not_checked)
 		ck_assert_uint_eq(raw_register(sockets[i], "alive", NULL, &streams[i]), 0);
 	}
 	expect_wake_ups(fixture, 0);
-	socket = fixture_client(fixture);
-	ck_assert_uint_eq(raw_register(socket, "lingers", NULL, &stream), 0);
-	leave_copy(&holder, socket, stream);
+	leave_event(&holder, fixture_client(fixture), "lingers");
 	if (!shares_streams(fixture))
 		await_status(fixture, "lingering=1");
 	expect_wake_ups(fixture, LESS_THAN_A_CHECK_PER_SECOND);

@@ -95,17 +95,24 @@ static void expect_sentence(const char *program, const char *backend, const char
 	fixture_stop(&fixture);
 }
 
+#define MACHINE_TEST(name)                                                                                             \
+	static void name##_with(const char *backend);                                                                  \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		const char *backend = need_machine();                                                                  \
+                                                                                                                       \
+		if (backend)                                                                                           \
+			name##_with(backend);                                                                          \
+	}                                                                                                              \
+	static void name##_with(const char *backend)
+
 static void read_why(void *data, struct cursor row)
 {
 	row_get_string(row, "why", data, 512);
 }
 
-TEST(tracefs_below_debugfs_will_do)
+MACHINE_TEST(tracefs_below_debugfs_will_do)
 {
-	const char *backend = need_machine();
-
-	if (!backend)
-		return;
 	ck_assert_int_eq(umount2(TRACEFS, MNT_DETACH), 0);
 	if (mount("debugfs", DEBUGFS, "debugfs", 0, NULL) < 0) {
 		ck_assert_int_eq(errno, ENODEV);
@@ -115,13 +122,10 @@ TEST(tracefs_below_debugfs_will_do)
 	expect_to_work_where_tracefs_is(backend, false);
 }
 
-TEST(tracefs_elsewhere_will_do)
+MACHINE_TEST(tracefs_elsewhere_will_do)
 {
-	const char *backend = need_machine();
 	char directory[64];
 
-	if (!backend)
-		return;
 	make_temporary_directory(directory, sizeof(directory));
 	ck_assert_int_eq(umount2(TRACEFS, MNT_DETACH), 0);
 	ck_assert_int_eq(mount("tracefs", directory, "tracefs", 0, NULL), 0);
@@ -130,12 +134,8 @@ TEST(tracefs_elsewhere_will_do)
 	rmdir(directory);
 }
 
-TEST(keeper_mounts_missing_tracefs)
+MACHINE_TEST(keeper_mounts_missing_tracefs)
 {
-	const char *backend = need_machine();
-
-	if (!backend)
-		return;
 	ck_assert_int_eq(umount2(TRACEFS, MNT_DETACH), 0);
 	expect_to_work_where_tracefs_is(backend, true);
 	/* In its own namespace alone. */
@@ -148,14 +148,11 @@ static void give_back_to_root(const char *path)
 		perror(path);
 }
 
-TEST(tracefs_of_other_user_works_or_is_explained)
+MACHINE_TEST(tracefs_of_other_user_works_or_is_explained)
 {
-	const char *backend = need_machine();
 	struct janitor janitor;
 	struct stat status;
 
-	if (!backend)
-		return;
 	janitor_start(&janitor, give_back_to_root, TRACEFS);
 	ck_assert_int_eq(mount(NULL, TRACEFS, NULL, MS_REMOUNT, "uid=1000"), 0);
 	/* Some kernels change the owner of existing files, and some that of the directory only. */
@@ -168,16 +165,13 @@ TEST(tracefs_of_other_user_works_or_is_explained)
 	expect_to_work(NULL);
 }
 
-TEST(unopenable_data_file_is_explained)
+MACHINE_TEST(unopenable_data_file_is_explained)
 {
 	static const char words[] = "user_events_data can't be opened for writing";
-	const char *backend = need_machine();
 	char why[512] = "";
 	struct fixture fixture;
 	struct janitor janitor;
 
-	if (!backend)
-		return;
 	change_mode(&janitor, TRACEFS "/user_events_data", 0);
 	expect_sentence(built("userevd"), backend, words);
 	/* STATUS has the same words. */
@@ -190,13 +184,10 @@ TEST(unopenable_data_file_is_explained)
 	expect_to_work(NULL);
 }
 
-TEST(status_file_mode_works_or_is_explained)
+MACHINE_TEST(status_file_mode_works_or_is_explained)
 {
-	const char *backend = need_machine();
 	struct janitor janitor;
 
-	if (!backend)
-		return;
 	change_mode(&janitor, TRACEFS "/user_events_status", 0);
 	/* Only a backend whose clients read it needs it. */
 	if (streq(backend, "--backend=status-page"))
@@ -215,13 +206,10 @@ DAEMON_TEST(missing_backend_is_refused_by_name)
 		fixture_expect_no_start(fixture, built("userevd"), "--backend=enable-address", "has no");
 }
 
-TEST(without_a_keeper_there_is_the_embedded_backend)
+MACHINE_TEST(without_a_keeper_there_is_the_embedded_backend)
 {
 	char directory[64], program[128];
-	const char *backend = need_machine();
 
-	if (!backend)
-		return;
 	make_temporary_directory(directory, sizeof(directory));
 	snprintf(program, sizeof(program), "%s/userevd", directory);
 	copy_built("userevd", program);

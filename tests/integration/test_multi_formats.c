@@ -2,38 +2,10 @@
 
 /* Several formats of one name, and events that persist. */
 
-#include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/policy.h"
-
-static void add_dynamic_event(const char *description)
-{
-	char line[256];
-
-	snprintf(line, sizeof(line), "u:%s\n", description);
-	write_file(TRACEFS "/dynamic_events", line);
-}
-
-/* Registers with flags. 0, or the refusal. */
-static uint32_t register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream)
-{
-	struct packet *to = raw_packet(KIND_REGISTER);
-	size_t mark = encode_list(to, 0);
-	struct batch batch;
-
-	encode_string(to, flags, description, strlen(description));
-	encode_count(to, mark, 1);
-	ck_assert_int_eq(raw_send(socket), 0);
-	raw_receive(socket, &batch.reply);
-	batch_read(&batch);
-	ck_assert_uint_eq(batch.count, 1);
-	if (batch.reply.fds.count == 1)
-		*ret_stream = fdset_steal(&batch.reply.fds, 0);
-	raw_reply_deinit(&batch.reply);
-	*ret = batch.answer[0];
-	return ret->refusal;
-}
 
 static void expect_records(struct fixture *fixture, const char *event, unsigned n, uint64_t sum)
 {
@@ -52,14 +24,14 @@ DAEMON_TEST(formats_of_one_name_live_side_by_side, .needs_kernel = "events of on
 	_cleanup_(fd_closep) int socket = raw_hello(fixture->socket, UINT64_MAX, NULL, NULL);
 
 	if (!offers_multi_format(fixture)) {
-		ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream),
+		ck_assert_uint_eq(raw_register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream),
 				  REFUSAL_KERNEL_TOO_OLD);
 		return;
 	}
-	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u64 b", &other, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &again, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, 0, "multi u32 plain", &plain, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &one, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, REGISTER_MULTI_FORMAT, "multi u64 b", &other, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, REGISTER_MULTI_FORMAT, "multi u32 a", &again, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, 0, "multi u32 plain", &plain, &stream), 0);
 	ck_assert_uint_eq(again.bit, one.bit);
 	ck_assert(one.bit != other.bit && one.bit != plain.bit && other.bit != plain.bit);
 	ck_assert_uint_eq(status_number(fixture, "charges"), 3);
@@ -88,10 +60,10 @@ static void expect_both_formats(struct fixture *fixture, const char *name, bool 
 	snprintf(second, sizeof(second), "%s u64 number", name);
 	snprintf(formats, sizeof(formats), "%s.", name);
 	if (second_first)
-		ck_assert_uint_eq(register_with(socket, 0, second, &other, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, 0, first, &one, &stream), 0);
+		ck_assert_uint_eq(raw_register_with(socket, 0, second, &other, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, 0, first, &one, &stream), 0);
 	if (!second_first)
-		ck_assert_uint_eq(register_with(socket, 0, second, &other, &stream), 0);
+		ck_assert_uint_eq(raw_register_with(socket, 0, second, &other, &stream), 0);
 	ck_assert_uint_ne(one.bit, other.bit);
 	ck_assert_uint_eq(status_number(fixture, "charges"), 2);
 	ck_assert_uint_eq(trace(fixture, name, true), 2);
@@ -116,49 +88,41 @@ DAEMON_TEST(later_description_gets_a_format_of_its_own, .needs_kernel = "a later
 		return;
 	expect_both_formats(fixture, "late", false);
 	/* The daemon learns of a foreign event from the kernel's answer. */
-	janitor_start(&janitor, delete_event, "foreign");
-	add_dynamic_event("foreign u32 number");
+	foreign_event_begin(&janitor, "foreign u32 number");
 	expect_both_formats(fixture, "foreign", true);
 	ck_assert(kernel_has("foreign"));
 	janitor_end(&janitor);
 }
 
-TEST(event_persists_where_policy_allows_it)
+DAEMON_TEST(event_persists_where_policy_allows_it, .policy = ONE_FORMAT, .options = { "--allow-persist" },
+	    .needs_kernel = "an event that persists")
 {
-	static const char *const options[] = { "--allow-persist", NULL };
 	struct wire_welcome welcome;
-	struct fixture fixture;
 	struct answer answer;
-	int socket, stream = -1;
+	int socket = raw_hello(fixture->socket, UINT64_MAX, &welcome, NULL), stream = -1;
 
-	fixture_start_with_policy(&fixture, ONE_FORMAT, options);
-	if (!need_kernel(&fixture, "an event that persists"))
-		return;
-	socket = raw_hello(fixture.socket, UINT64_MAX, &welcome, NULL);
 	if (!(welcome.features & WIRE_FEATURE_PERSIST)) {
-		ck_assert(!has_enablers(&fixture));
-		ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream),
+		ck_assert(!has_enablers(fixture));
+		ck_assert_uint_eq(raw_register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream),
 				  REFUSAL_KERNEL_TOO_OLD);
 		close(socket);
-		fixture_stop(&fixture);
 		return;
 	}
-	ck_assert_uint_eq(register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream), 0);
-	ck_assert_uint_eq(register_with(socket, 0, "passing u32 a", &answer, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, REGISTER_PERSIST, "lasting u32 a", &answer, &stream), 0);
+	ck_assert_uint_eq(raw_register_with(socket, 0, "passing u32 a", &answer, &stream), 0);
 	close(stream);
 	close(socket);
-	ck_assert(eventually(status_number(&fixture, "streams") == 0));
+	await_status(fixture, "streams=0");
 	ck_assert(eventually(!kernel_has("passing")));
 	ck_assert(kernel_has("lasting"));
 	/* It is charged while the kernel has it, and can be registered again. */
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
-	socket = raw_hello(fixture.socket, UINT64_MAX, NULL, NULL);
+	expect_status(fixture, "charges=1");
+	socket = fixture_client(fixture);
 	expect_refusal(socket, "lasting u64 b", REFUSAL_NAME_TAKEN, "taken");
 	expect_granted(socket, "lasting u32 a");
-	ck_assert_uint_eq(status_number(&fixture, "charges"), 1);
+	expect_status(fixture, "charges=1");
 	close(socket);
-	ck_assert_int_eq(fixture_end(&fixture, SIGTERM), 0);
+	ck_assert_int_eq(fixture_end(fixture, fixture->pid, SIGTERM), 0);
 	ck_assert(kernel_has("lasting"));
 	delete_event("lasting");
-	fixture_abandon(&fixture);
 }

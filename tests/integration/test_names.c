@@ -162,16 +162,6 @@ DAEMON_TEST(description_too_long_with_prefix_is_refused, .policy = "[/**]\nNameP
 	expect_longest(socket, "long u32 ", WIRE_DESCRIPTION_MAX, "511");
 }
 
-DAEMON_TEST(without_prefix_no_name_is_sent_to_the_program)
-{
-	static struct batch batch;
-	_cleanup_(fd_closep) int socket = fixture_client(fixture);
-
-	batch_register(socket, (const char *const[]){ "plain u32 a" }, 1, &batch, NULL);
-	batch_expect(&batch, 0);
-	ck_assert_uint_eq(batch.answer[0].length, 0);
-}
-
 int main(void)
 {
 	return run_tests_in_cgroups();

@@ -2,6 +2,7 @@
 
 /* Events that the policy declares exist before any program; those that it keeps exist after their programs. */
 
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/member.h"
 #include "tests/integration/pair.h"
@@ -93,7 +94,6 @@ DAEMON_TEST(declared_name_taken_with_other_fields_is_logged)
 
 PAIR_TEST(declared_event_outlives_daemon_and_keeper, "--guard=prefer")
 {
-	struct fixture *fixture = &pair->fixture;
 	struct member member;
 
 	declare(fixture, ONE TWO);
@@ -154,7 +154,6 @@ DAEMON_TEST(kept_event_waits_for_its_program, .policy = KEPT_ALONE)
 
 PAIR_TEST(kept_event_is_kept_by_the_next_daemon, "--guard=prefer")
 {
-	struct fixture *fixture = &pair->fixture;
 	struct member member;
 
 	change_policy(fixture, KEPT_ALONE);

@@ -3,7 +3,6 @@
 /* Records that a client writes without the library, and their way to the tracer. */
 
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -104,42 +103,20 @@ DAEMON_TEST(record_has_the_pid_of_its_writer)
 {
 	const uint32_t record[] = { 0, 1 };
 	struct seen seen;
-	int status;
 	pid_t child;
 	_cleanup_(fd_closep) int socket = fixture_client(fixture);
 	_cleanup_(fd_closep) int stream = -1;
 
 	ck_assert_uint_eq(raw_register(socket, "inherited u32 a", NULL, &stream), 0);
 	ck_assert_uint_eq(trace(fixture, "inherited", true), 1);
-	child = fork();
+	child = start_process();
 	if (child == 0)
 		_exit(write(stream, record, sizeof(record)) == sizeof(record) ? EXIT_SUCCESS : EXIT_FAILURE);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	await_success(child);
 	see(fixture, "inherited", &seen);
 	ck_assert_uint_eq(seen.records, 1);
 	ck_assert_int_eq(seen.pid, child);
 	trace(fixture, "inherited", false);
-}
-
-DAEMON_TEST(last_records_of_a_leaving_client_are_kept)
-{
-	const struct by_hand record = { .number = 7, .text = 4 << 16, .bytes = "bye" };
-	struct seen seen;
-	int socket, stream = -1;
-
-	socket = fixture_client(fixture);
-	ck_assert_uint_eq(raw_register(socket, "last u32 number; __rel_loc char[] text", NULL, &stream), 0);
-	ck_assert_uint_eq(trace(fixture, "last", true), 1);
-	for (int i = 0; i < 100; i++)
-		ck_assert_int_eq(write_record(stream, &record, sizeof(record)), sizeof(record));
-	close(socket);
-	close(stream);
-	ck_assert(eventually(status_number(fixture, "streams") == 0));
-	see(fixture, "last", &seen);
-	ck_assert_uint_eq(seen.records, 100);
-	expect_by_hand(&seen, 7, "bye");
-	ck_assert_uint_eq(trace(fixture, "last", false), 1);
 }
 
 DAEMON_TEST(fds_attached_to_a_record_are_closed, .options = { "--backend=embedded" })
@@ -160,25 +137,13 @@ DAEMON_TEST(fds_attached_to_a_record_are_closed, .options = { "--backend=embedde
 	ck_assert(eventually((tally_take(fixture, &after), after.fds == before.fds - (taken > 0))));
 }
 
-static void send_release(int socket, uint32_t bit)
-{
-	struct packet *to = raw_packet(KIND_RELEASE);
-	size_t mark = encode_list(to, 0);
-
-	encode_release_bit(to, bit);
-	encode_count(to, mark, 1);
-	ck_assert_int_eq(raw_send(socket), 0);
-}
-
 /* Begins a tail of all events; its first packet comes when the events are on. */
 static int open_tail(const struct fixture *fixture)
 {
+	static const char *const all = "*";
 	int control = raw_connect(fixture->control);
-	struct packet *to = raw_packet(KIND_TAIL);
-	size_t mark = encode_list(to, 0);
 
-	encode_string(to, 0, "*", 1);
-	encode_count(to, mark, 1);
+	raw_strings(KIND_TAIL, 0, &all, 1, 0);
 	ck_assert_int_eq(raw_send(control), 0);
 	expect_kind(control, KIND_ROWS);
 	return control;
@@ -201,8 +166,10 @@ static void write_and_go(const struct fixture *fixture, unsigned requests, bool 
 		ck_assert_int_eq(raw_send(socket), 0);
 	}
 	ck_assert_int_eq(write(stream, record, sizeof(record)), sizeof(record));
-	if (release)
-		send_release(socket, answer.bit);
+	if (!release)
+		return;
+	raw_put_release(&answer.bit, 1);
+	ck_assert_int_eq(raw_send(socket), 0);
 }
 
 DAEMON_TEST(record_before_release_or_end_is_shown_at_once, .options = { "--backend=embedded" })

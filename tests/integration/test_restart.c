@@ -18,15 +18,6 @@
 #include "tests/integration/member.h"
 #include "tests/integration/pair.h"
 
-/* Without asking the daemon, which may have ended. trace() has to have been called for the event before. */
-static void switch_alone(const struct pair *pair, const char *name, bool on)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/events/user_events/%s/enable", pair->fixture.tracer.directory, name);
-	write_file(path, on ? "1" : "0");
-}
-
 /* The answer to the last request, possibly from another daemon than the one that read it. */
 static void expect_registered(int socket, size_t fds)
 {
@@ -52,7 +43,6 @@ static void expect_disconnected(const struct member *member)
 
 PAIR_TEST(client_keeps_everything_when_the_daemon_is_killed, "--guard=prefer")
 {
-	struct fixture *fixture = &pair->fixture;
 	_cleanup_(member_free) struct member member = member_new(fixture, "restart_one u32 x");
 
 	trace(fixture, "restart_one", true);
@@ -61,9 +51,9 @@ PAIR_TEST(client_keeps_everything_when_the_daemon_is_killed, "--guard=prefer")
 	pair_end_daemon(pair, SIGKILL);
 	member_emit(&member, 0, 2);
 	/* Bits change without the daemon. */
-	switch_alone(pair, "restart_one", false);
+	ck_assert(tracer_switch(&fixture->tracer, "restart_one", false));
 	ck_assert(!member_is_on(&member, 0));
-	switch_alone(pair, "restart_one", true);
+	ck_assert(tracer_switch(&fixture->tracer, "restart_one", true));
 	ck_assert(member_is_on(&member, 0));
 	member_emit(&member, 0, 3);
 	pair_start_daemon(pair);
@@ -82,7 +72,7 @@ PAIR_TEST(client_keeps_everything_when_the_daemon_is_killed, "--guard=prefer")
 
 PAIR_TEST(request_without_a_daemon_is_answered_by_the_next, "--guard=prefer")
 {
-	_cleanup_(member_free) struct member member = member_new(&pair->fixture, NULL);
+	_cleanup_(member_free) struct member member = member_new(fixture, NULL);
 
 	pair_end_daemon(pair, SIGKILL);
 	send_register(member.socket, "waits u32 x");
@@ -97,10 +87,10 @@ PAIR_TEST(clients_do_not_notice_how_the_daemon_ends, "--guard=prefer")
 	struct member members[CLIENTS];
 
 	for (unsigned i = 0; i < CLIENTS; i++)
-		members[i] = member_new(&pair->fixture, *numbered("ways_%u u32 x", i % DIFFERENT, 1));
+		members[i] = member_new(fixture, *numbered("ways_%u u32 x", i % DIFFERENT, 1));
 	for (size_t way = 0; way < ARRAY_SIZE(signals); way++) {
 		pair_restart_daemon(pair, signals[way]);
-		expect_status(&pair->fixture, "connections=%u events=%u", CLIENTS, DIFFERENT);
+		expect_status(fixture, "connections=%u events=%u", CLIENTS, DIFFERENT);
 		for (unsigned i = 0; i < CLIENTS; i++)
 			expect_account(members[i].socket, "leases=1");
 	}
@@ -110,17 +100,16 @@ PAIR_TEST(clients_do_not_notice_how_the_daemon_ends, "--guard=prefer")
 
 PAIR_TEST(client_that_left_without_a_daemon_is_refunded, "--guard=prefer")
 {
-	struct member stays = member_new(&pair->fixture, "leave_a u32 x"),
-		      leaves = member_new(&pair->fixture, "leave_b u32 x");
+	struct member stays = member_new(fixture, "leave_a u32 x"), leaves = member_new(fixture, "leave_b u32 x");
 
 	pair_end_daemon(pair, SIGKILL);
 	member_free(&leaves);
 	pair_start_daemon(pair);
 	expect_account(stays.socket, "leases=1");
 	/* The daemon may answer STATUS before it has looked at the other connection. */
-	await_status(&pair->fixture, "connections=1");
+	await_status(fixture, "connections=1");
 	member_free(&stays);
-	await_status(&pair->fixture, "charges=0 tenants=0");
+	await_status(fixture, "charges=0 tenants=0");
 }
 
 /* --- versions --- */
@@ -136,7 +125,6 @@ static void replace_daemon(struct pair *pair, const char *program)
 PAIR_TEST(ledger_of_another_version_is_discarded, "--guard=prefer")
 {
 	static const char words[] = "damaged, or of another version";
-	struct fixture *fixture = &pair->fixture;
 	struct member member, again;
 
 	replace_daemon(pair, "tests/userevd-next");
@@ -150,9 +138,9 @@ PAIR_TEST(ledger_of_another_version_is_discarded, "--guard=prefer")
 	expect_status(fixture, "connections=0 charges=0");
 	ck_assert(member_is_on(&member, 0));
 	member_emit(&member, 0, 2);
-	switch_alone(pair, "downgrade_a", false);
+	ck_assert(tracer_switch(&fixture->tracer, "downgrade_a", false));
 	ck_assert(eventually(!member_is_on(&member, 0)));
-	switch_alone(pair, "downgrade_a", true);
+	ck_assert(tracer_switch(&fixture->tracer, "downgrade_a", true));
 	ck_assert(eventually(member_is_on(&member, 0)));
 	member_emit(&member, 0, 3);
 	again = member_new(fixture, "downgrade_a u32 x");
@@ -172,7 +160,6 @@ PAIR_TEST(ledger_of_another_version_is_discarded, "--guard=prefer")
 
 PAIR_TEST(next_keeper_makes_all_bits_right, "--guard=off")
 {
-	struct fixture *fixture = &pair->fixture;
 	_cleanup_(member_free) struct member member = member_new(fixture, "keep_on u32 x");
 
 	member_register(&member, "keep_off u32 x");
@@ -182,8 +169,8 @@ PAIR_TEST(next_keeper_makes_all_bits_right, "--guard=off")
 	member_emit(&member, 0, 1);
 	pair_end_keeper(pair, SIGKILL);
 	/* The bits stay as they are, but an event that is on takes records. */
-	switch_alone(pair, "keep_off", true);
-	switch_alone(pair, "keep_changing", false);
+	ck_assert(tracer_switch(&fixture->tracer, "keep_off", true));
+	ck_assert(tracer_switch(&fixture->tracer, "keep_changing", false));
 	member_emit(&member, 0, 2);
 	pair_start_keeper(pair);
 	ck_assert(eventually(member_is_on(&member, 1)));
@@ -203,7 +190,7 @@ PAIR_TEST(next_keeper_makes_all_bits_right, "--guard=off")
 
 PAIR_TEST(keeper_and_daemon_may_end_in_turns, "--guard=off")
 {
-	_cleanup_(member_free) struct member member = member_new(&pair->fixture, "turns_a u32 x");
+	_cleanup_(member_free) struct member member = member_new(fixture, "turns_a u32 x");
 
 	for (unsigned i = 0; i < 3; i++) {
 		pair_end_keeper(pair, SIGKILL);
@@ -211,8 +198,8 @@ PAIR_TEST(keeper_and_daemon_may_end_in_turns, "--guard=off")
 		pair_wait(pair);
 		expect_account(member.socket, "leases=1");
 		/* The new keeper asks the kernel for changes after it got everything. */
-		ck_assert(eventually(log_count(&pair->fixture, "a new keeper has taken over") == i + 1));
-		trace(&pair->fixture, "turns_a", i % 2 == 0);
+		ck_assert(eventually(log_count(fixture, "a new keeper has taken over") == i + 1));
+		trace(fixture, "turns_a", i % 2 == 0);
 		ck_assert(eventually(member_is_on(&member, 0) == (i % 2 == 0)));
 		pair_restart_daemon(pair, SIGKILL);
 		expect_account(member.socket, "leases=1");
@@ -222,7 +209,6 @@ PAIR_TEST(keeper_and_daemon_may_end_in_turns, "--guard=off")
 
 PAIR_TEST(keeper_without_a_guard_gives_streams_of_their_own, "--guard=prefer")
 {
-	struct fixture *fixture = &pair->fixture;
 	struct member one, two;
 	_cleanup_(member_free) struct member before = member_new(fixture, "guard_before u32 x");
 
@@ -240,7 +226,7 @@ PAIR_TEST(keeper_without_a_guard_gives_streams_of_their_own, "--guard=prefer")
 
 PAIR_TEST(request_lost_with_a_keeper_is_sent_to_the_next, "--guard=off")
 {
-	_cleanup_(member_free) struct member member = member_new(&pair->fixture, "under_way_a u32 x");
+	_cleanup_(member_free) struct member member = member_new(fixture, "under_way_a u32 x");
 
 	pair_end_keeper(pair, SIGKILL);
 	send_register(member.socket, "under_way_b u32 x");
@@ -254,7 +240,6 @@ PAIR_TEST(request_lost_with_a_keeper_is_sent_to_the_next, "--guard=off")
 
 PAIR_TEST(clients_connect_again_after_both_have_ended, "--guard=off")
 {
-	struct fixture *fixture = &pair->fixture;
 	struct member again;
 	_cleanup_(member_free) struct member member = member_new(fixture, "both_a u32 x");
 
@@ -264,7 +249,7 @@ PAIR_TEST(clients_connect_again_after_both_have_ended, "--guard=off")
 	pair_end_keeper(pair, SIGKILL);
 	expect_disconnected(&member);
 	/* The client's data file goes on working. */
-	switch_alone(pair, "both_a", true);
+	ck_assert(tracer_switch(&fixture->tracer, "both_a", true));
 	member_emit(&member, 0, 1);
 	pair_start_keeper(pair);
 	pair_start_daemon(pair);
@@ -345,7 +330,7 @@ PAIR_TEST(daemon_may_be_killed_at_any_system_call, "--guard=prefer")
 		if (goes_on)
 			ck_assert_int_eq(waitpid(life, &status, 0), life);
 		ck_assert_msg(status == 0, "killed at stop %u: its life ended with %#x", at, (unsigned)status);
-		await_status(&pair->fixture, "charges=0 connections=0");
+		await_status(fixture, "charges=0 connections=0");
 	}
 	printf("killed at %u moments\n", moments);
 }

@@ -5,11 +5,8 @@
  * since it could register events on it itself, which the daemon notices.
  */
 
-#include <stdio.h>
-#include <sys/ioctl.h>
-
-#include "kernel/uapi.h"
 #include "tests/integration/actor.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/member.h"
 #include "tests/integration/speaker.h"
@@ -51,47 +48,6 @@ DAEMON_TEST(users_of_one_tenant_never_share_a_stream, .needs_root = "a client of
 	expect_status(fixture, "tenants=1 streams=2 charges=1");
 }
 
-DAEMON_TEST(hundred_clients_share_one_guarded_stream)
-{
-	enum { CLIENTS = 100 };
-	static struct member members[CLIENTS];
-
-	for (size_t i = 0; i < CLIENTS; i++)
-		members[i] = member_new(fixture, "common u32 a");
-	expect_status(fixture, "streams=%u leases=%u charges=1", shares_streams(fixture) ? 1 : CLIENTS, CLIENTS);
-	ck_assert_uint_eq(event_number(fixture, "common", "holders_total"), CLIENTS);
-	for (size_t i = 0; i < CLIENTS; i++)
-		member_free(&members[i]);
-}
-
-static uint64_t word;
-
-/* As root can, and every holder of a stream without a guard. */
-static int register_by_itself(const struct fixture *fixture, int stream, const char *description)
-{
-	struct uapi_register asked = {
-		.size = sizeof(asked),
-		.enable_size = sizeof(word),
-		.enable_address = (uintptr_t)&word,
-		.description = (uintptr_t)description,
-	};
-	struct uapi_register_status asked_before = {
-		.size = sizeof(asked_before),
-		.description = (uintptr_t)description,
-	};
-	void *argument = has_enablers(fixture) ? (void *)&asked : (void *)&asked_before;
-
-	return ioctl(stream, UAPI_IOCTL_REGISTER, argument) < 0 ? -errno : 0;
-}
-
-static void unregister(const struct fixture *fixture, int stream)
-{
-	struct uapi_unregister taken_back = { .size = sizeof(taken_back), .disable_address = (uintptr_t)&word };
-
-	if (has_enablers(fixture))
-		ioctl(stream, UAPI_IOCTL_UNREGISTER, &taken_back);
-}
-
 DAEMON_TEST(self_registered_client_is_disconnected, .options = { "--guard=off" },
 	    .needs_kernel = "a client that registers by itself")
 {
@@ -104,7 +60,7 @@ DAEMON_TEST(self_registered_client_is_disconnected, .options = { "--guard=off" }
 	janitor_start(&janitor, delete_event, "rogue");
 	bystander = member_new(fixture, "honest u32 a");
 	member = member_new(fixture, "harmless u32 a");
-	ck_assert_int_eq(register_by_itself(fixture, member.stream, "rogue u32 a"), 0);
+	ck_assert_int_eq(register_by_itself(member.stream, "rogue u32 a"), 0);
 	/* The next request may be answered before the daemon notices it. */
 	send_register(member.socket, "more u32 a");
 	do {
@@ -118,7 +74,6 @@ DAEMON_TEST(self_registered_client_is_disconnected, .options = { "--guard=off" }
 	ck_assert(eventually(log_has(fixture, "self-registered")));
 	await_status(fixture, "connections=1");
 	expect_account(bystander.socket, "leases=1");
-	unregister(fixture, member.stream);
 	member_free(&member);
 	member_free(&bystander);
 	/* Its event ends with its stream, or is deleted by the janitor. */
@@ -135,8 +90,7 @@ DAEMON_TEST(self_registered_client_that_left_is_logged, .options = { "--guard=of
 
 	janitor_start(&janitor, delete_event, "rogue");
 	member = member_new(fixture, "harmless u32 a");
-	ck_assert_int_eq(register_by_itself(fixture, member.stream, "rogue u32 a"), 0);
-	unregister(fixture, member.stream);
+	ck_assert_int_eq(register_by_itself(member.stream, "rogue u32 a"), 0);
 	member_free(&member);
 	ck_assert(eventually(log_has(fixture, "self-registered")));
 	await_status(fixture, "streams=0");
@@ -157,29 +111,4 @@ DAEMON_TEST(honest_client_is_never_suspected, .options = { "--guard=off" })
 	member_free(&member);
 	await_status(fixture, "streams=0");
 	ck_assert(!log_has(fixture, "self-registered"));
-}
-
-DAEMON_TEST(guarded_stream_takes_records_alone)
-{
-	struct member member;
-
-	if (!shares_streams(fixture)) {
-		not_possible("a guarded stream");
-		return;
-	}
-	member = member_new(fixture, "guarded u32 a");
-	ck_assert_int_eq(register_by_itself(fixture, member.stream, "rogue u32 a"), -EPERM);
-	ck_assert_uint_eq(trace(fixture, "guarded", true), 1);
-	ck_assert_int_eq(write_number(&member, 1), 8);
-	trace(fixture, "guarded", false);
-	member_free(&member);
-}
-
-DAEMON_TEST(daemon_without_its_required_guard_does_not_start)
-{
-	if (shares_streams(fixture) || keeps_records_itself(fixture))
-		not_possible("user_events without a guard");
-	else
-		fixture_expect_no_start(fixture, built("userevd"), "--guard=require",
-					"there is no guard, and it is required");
 }

@@ -5,33 +5,17 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "protocol/event/record.h"
 #include "tests/integration/fixture.h"
+#include "tests/integration/machine.h"
 
 static pid_t run(const struct fixture *fixture, const char *role, const char *argument)
 {
-	char program[256];
-	pid_t child;
+	const char *const options[] = { role, argument, NULL };
 
-	snprintf(program, sizeof(program), "%s", built("tests/static_program"));
 	setenv("USEREV_SOCKET", fixture->socket, 1);
 	/* LeakSanitizer does not work after chroot() or under seccomp. */
 	setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
-	child = fork();
-	if (child == 0) {
-		execl(program, program, role, argument, NULL);
-		_exit(99);
-	}
-	ck_assert_int_gt(child, 0);
-	return child;
-}
-
-static void expect_good_end(pid_t child)
-{
-	int status;
-
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the program ended with %x", status);
+	return start_program("tests/static_program", NULL, options, NULL, 0, NULL);
 }
 
 static uint64_t records(struct fixture *fixture, const char *event)
@@ -62,7 +46,7 @@ static void expect_records(struct fixture *fixture, const char *event, uint64_t 
 		pid_t child = run(fixture, role, NULL);                                                                \
                                                                                                                        \
 		switch_on(fixture, "program_tick");                                                                    \
-		expect_good_end(child);                                                                                \
+		await_success(child);                                                                                  \
 		expect_records(fixture, "program_tick", expected);                                                     \
 	}
 
@@ -90,22 +74,16 @@ DAEMON_TEST(event_is_granted_in_a_signal_handler)
 	usleep(100000);
 	ck_assert_int_eq(rename(later, fixture->socket), 0);
 	switch_on(fixture, "program_tick");
-	expect_good_end(child);
+	await_success(child);
 	expect_records(fixture, "program_tick", 1);
 }
 
 static void expect_record(struct fixture *fixture, const char *event, const char *expected)
 {
-	static struct description description;
-	char sentence[256], record[2048] = "";
-	struct text why = text_make(sentence, sizeof(sentence)), text = text_make(record, sizeof(record));
 	struct seen seen;
 
 	ck_assert(eventually((see(fixture, event, &seen), seen.records == 1)));
-	ck_assert_int_eq(description_parse(seen.description, strlen(seen.description), &description, &why), 0);
-	ck_assert_int_eq(record_check(&description, seen.payload, seen.length), 0);
-	record_to_text(&description, seen.payload, seen.length, &text);
-	ck_assert_str_eq(record, expected);
+	expect_record_text(&seen, expected);
 	trace(fixture, event, false);
 }
 
@@ -114,7 +92,7 @@ DAEMON_TEST(field_of_each_kind_arrives_unchanged)
 	pid_t child = run(fixture, "kinds", NULL);
 	switch_on(fixture, "program_kinds");
 	switch_on(fixture, "program_nothing");
-	expect_good_end(child);
+	await_success(child);
 	expect_record(fixture, "program_kinds",
 		      "a=255 b=-1 comm=\"abc\" c=65535 d=-2 where=01000000ffffffff e=7 f=-7 "
 		      "part_f32=0.5 load_f64=-2 text=\"some text\" data=[1,2] "
@@ -133,7 +111,7 @@ DAEMON_TEST(large_and_small_fields_are_one_record)
 	memset(text, 't', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	switch_on(fixture, "program_large");
-	expect_good_end(child);
+	await_success(child);
 	snprintf(expected, sizeof(expected),
 		 "a=1 name=\"name\" b=2 block=%s c=3 more=\"more\" d=4 text=\"%s\" data=[5] last=\"last\"", block,
 		 text);
@@ -143,7 +121,7 @@ DAEMON_TEST(large_and_small_fields_are_one_record)
 DAEMON_TEST(short_program_may_wait_for_its_events)
 {
 	setenv("USEREV_WAIT", "60000", 1);
-	expect_good_end(run(fixture, "ready", NULL));
+	await_success(run(fixture, "ready", NULL));
 	unsetenv("USEREV_WAIT");
 }
 
@@ -153,7 +131,7 @@ DAEMON_TEST(event_of_program_and_library_is_one_event)
 	switch_on(fixture, "static_shared");
 	switch_on(fixture, "library_tick");
 	switch_on(fixture, "program_tick");
-	expect_good_end(child);
+	await_success(child);
 	expect_records(fixture, "library_tick", 1);
 	expect_records(fixture, "static_shared", 2);
 	trace(fixture, "program_tick", false);
@@ -172,7 +150,7 @@ DAEMON_TEST(library_may_be_loaded_and_closed_repeatedly)
 	ck_assert(eventually(event_number(fixture, "plugin_tick", "holders_total") == 0));
 	trace(fixture, "plugin_tick", false);
 	switch_on(fixture, "program_tick");
-	expect_good_end(child);
+	await_success(child);
 	trace(fixture, "program_tick", false);
 }
 
@@ -187,7 +165,7 @@ DAEMON_TEST(program_may_exit_while_threads_emit)
 
 		if (i == 0)
 			switch_on(fixture, "plugin_tick");
-		expect_good_end(child);
+		await_success(child);
 	}
 	ck_assert_uint_ge(records(fixture, "plugin_tick"), TIMES);
 	trace(fixture, "plugin_tick", false);

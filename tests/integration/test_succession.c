@@ -12,61 +12,31 @@
 
 #include "tests/integration/fixture.h"
 #include "tests/integration/keeper.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 
-static const char *const options[] = { "--guard=off", "--hold=1", NULL };
+/* All of them share the directory: pages that another keeper uses stay as they are. */
+static const char *const options[] = { "--guard=off", "--hold=1", "--pages=/dev/shm/userevd-test-pages", NULL };
 
 #define SOCKET_PATH "/tmp/userevd-test-succession"
-#define INSTANCE    TRACEFS "/instances/succession"
 
 static const char event[] = "keeper_heir u32 number", other_event[] = "keeper_second u32 number";
 
-/* --- the tracer --- */
-
-static void remove_instance(const char *path)
-{
-	rmdir(path);
-}
+static struct tracer tracer;
 
 static void trace_event(const char *name, bool on)
 {
-	char path[256];
-
-	snprintf(path, sizeof(path), INSTANCE "/events/user_events/%s/enable", name);
-	write_file(path, on ? "1" : "0");
+	ck_assert(tracer_switch(&tracer, name, on));
 }
 
-/* Counts records by their bytes behind the common fields. */
-static unsigned count_raw(const char *trace, uint32_t number)
+/* All records of that event up to now, and the sum of their numbers. */
+static void expect_records(const char *name, unsigned n, uint64_t sum)
 {
-	static const char start[] = "00000000: ";
-	unsigned found = 0, low;
+	struct seen seen;
 
-	for (const char *at = trace; (at = strstr(at, start)); at++)
-		found += sscanf(at + strlen(start) + 8 * 3, "%2x", &low) == 1 && low == number;
-	return found;
-}
-
-/* Counts records, and removes them from the trace. Kernels print numbers in different ways, before 6.4 only the bytes of a record. */
-static unsigned count_records(const char *name, uint32_t number)
-{
-	static char trace[1 << 20];
-	int fd = open(INSTANCE "/trace", O_RDONLY | O_CLOEXEC);
-	size_t length = 0;
-	unsigned found = 0;
-	char text[64];
-	ssize_t n;
-
-	ck_assert_int_ge(fd, 0);
-	while ((n = read(fd, trace + length, sizeof(trace) - 1 - length)) > 0)
-		length += (size_t)n;
-	close(fd);
-	trace[length] = '\0';
-	close(open(INSTANCE "/trace", O_WRONLY | O_TRUNC | O_CLOEXEC));
-	snprintf(text, sizeof(text), "%s: number=", name);
-	for (const char *at = trace; (at = strstr(at, text)); at++)
-		found += strtoul(at + strlen(text), NULL, 0) == number;
-	return found > 0 ? found : count_raw(trace, number);
+	tracer_see(&tracer, name, &seen);
+	ck_assert_uint_eq(seen.records, n);
+	ck_assert_uint_eq(seen.sum, sum);
 }
 
 /* --- a client --- */
@@ -157,39 +127,27 @@ static bool is_same_file(int one, int other)
 	       first.st_ino == second.st_ino;
 }
 
-/* Makes an instance of the tracer, and a keeper that listens. False: this machine has no user_events. */
-static bool need(struct keeper *keeper, struct janitor *janitor)
-{
-	keeper_listen(keeper, SOCKET_PATH, options);
-	if (!keeper_connect(keeper)) {
-		printf("not possible here: %s\n", keeper->sentence);
-		keeper_stop(keeper);
-		return false;
-	}
-	ck_assert(keeper->facts.deposits);
-	janitor_start(janitor, remove_instance, INSTANCE);
-	ck_assert(mkdir(INSTANCE, 0700) == 0 || errno == EEXIST);
-	return true;
-}
-
 static void run(void (*test)(struct keeper *, struct held *))
 {
-	struct janitor janitor;
 	struct keeper keeper;
 	struct held held;
 	char *before = read_events();
 
-	if (!need(&keeper, &janitor)) {
+	keeper_listen(&keeper, SOCKET_PATH, options);
+	if (!keeper_connect(&keeper)) {
+		not_possible(keeper.sentence);
+		keeper_stop(&keeper);
 		free(before);
 		return;
 	}
+	ck_assert(keeper.facts.deposits);
 	acquire(&keeper, &held);
 	test(&keeper, &held);
 	release(&held);
 	/* Compare with the events before the first keeper. */
 	free(keeper.events_before);
 	keeper.events_before = before;
-	janitor_end(&janitor);
+	tracer_stop(&tracer);
 	ck_assert_int_eq(keeper_stop(&keeper), EXIT_SUCCESS);
 	ck_assert(eventually(!kernel_has("keeper_heir")));
 }
@@ -216,7 +174,7 @@ SUCCESSION_TEST(next_daemon_goes_on_with_pages_streams_and_bits)
 	pid = keeper->pid;
 	keeper->socket = fd_close(keeper->socket);
 	write_record(held, 1);
-	ck_assert_uint_eq(count_records("keeper_heir", 1), 1);
+	expect_records("keeper_heir", 1, 1);
 
 	ck_assert(keeper_connect(keeper));
 	ck_assert_int_eq(keeper->pid, pid);
@@ -231,7 +189,7 @@ SUCCESSION_TEST(next_daemon_goes_on_with_pages_streams_and_bits)
 	ck_assert(keeper_ask(keeper, &call, 1));
 	ck_assert_int_eq(call.result, KERNEL_OK);
 	ck_assert_uint_eq(call.index, 1);
-	ck_assert_uint_eq(count_records("keeper_heir", 2), 1);
+	expect_records("keeper_heir", 2, 3);
 	/* Bits go on changing between daemons. */
 	keeper->socket = fd_close(keeper->socket);
 	trace_event("keeper_heir", false);
@@ -266,7 +224,7 @@ SUCCESSION_TEST(disowned_event_ends_with_last_holder)
 	ck_assert(eventually(is_on(held)));
 	write_record(held, 3);
 	trace_event("keeper_heir", false);
-	ck_assert_uint_eq(count_records("keeper_heir", 3), 1);
+	expect_records("keeper_heir", 1, 3);
 	ck_assert(kernel_has("keeper_heir"));
 	release(held);
 	ck_assert(eventually(!kernel_has("keeper_heir")));
@@ -378,7 +336,7 @@ SUCCESSION_TEST(next_keeper_corrects_bits_and_goes_on)
 	keeper_kill(keeper);
 	/* Records are kept; bits do not change for now. */
 	write_record(held, 1);
-	ck_assert_uint_eq(count_records("keeper_heir", 1), 1);
+	expect_records("keeper_heir", 1, 1);
 	trace_event("keeper_heir", false);
 	trace_event("keeper_second", true);
 
@@ -399,7 +357,7 @@ SUCCESSION_TEST(next_keeper_corrects_bits_and_goes_on)
 	ck_assert_uint_eq(calls[5].bit, held->bit);
 	trace_event("keeper_heir", true);
 	ck_assert(eventually(is_on(held)));
-	ck_assert_uint_eq(count_records("keeper_second", 2), 1);
+	expect_records("keeper_second", 1, 2);
 	ck_assert_int_eq(ask_about(keeper, KERNEL_CLEAN, 1), KERNEL_OK);
 	close(calls[4].fd);
 	/* Its lock has the byte that the last keeper chose. */

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 
 #include "tests/integration/cgroups.h"
 #include "tests/integration/policy.h"
@@ -109,55 +108,6 @@ DAEMON_TEST(processes_of_one_cgroup_share_page_and_maximum, .options = { "--max-
 	expect_refusal(another.socket, "third", REFUSAL_QUOTA_EXCEEDED, "");
 }
 
-DAEMON_TEST(owner_of_a_cgroup_gains_nothing_by_delegation, .policy = ROOT_IS_TRUSTED, .options = { "--max-events=1" },
-	    .needs_cgroups = "a cgroup of another user")
-{
-	static const char *const owned[] = { "given", "given/mine", "given/sibling" };
-	struct actor one, another;
-
-	for (size_t i = 0; i < ARRAY_SIZE(owned); i++)
-		ck_assert_int_eq(chown(make_cgroup(owned[i]), 65534, 65534), 0);
-	if (!delegate(make_cgroup("given/mine")) || !delegate(make_cgroup("given/sibling")))
-		return;
-	one = actor_in(fixture, make_cgroup("given/mine"), 0);
-	another = actor_in(fixture, make_cgroup("given/sibling"), 0);
-	expect_granted(one.socket, "the_one");
-	expect_refusal(another.socket, "the_other", REFUSAL_QUOTA_EXCEEDED, "");
-	actor_end(&another);
-	actor_end(&one);
-}
-
-DAEMON_TEST(outermost_delegated_cgroup_is_the_tenant, .policy = ROOT_IS_TRUSTED, .needs_cgroups = "delegation")
-{
-	struct seen_tenants seen;
-	struct actor inside, sibling, undelegated;
-	const char *slice = make_cgroup("slice");
-	const char *scope = make_cgroup("slice/scope");
-	const char *container = make_cgroup("slice/scope/container");
-
-	if (!delegate(scope))
-		return;
-	/* A mark further inside was set by the owner of the outer cgroup. */
-	delegate(container);
-	inside = actor_in(fixture, container, 0);
-	sibling = actor_in(fixture, make_cgroup("slice/scope/sibling"), 0);
-	undelegated = actor_in(fixture, make_cgroup("slice/other"), 0);
-	seen = expect_tenants(fixture, scope, slice);
-	ck_assert_uint_eq(seen.tenant[0].connections, 2);
-	actor_end(&undelegated);
-	actor_end(&sibling);
-	actor_end(&inside);
-
-	/* Also above the second level. */
-	ck_assert(delegate(top_cgroup()));
-	await_status(fixture, "tenants=0");
-	inside = actor_in(fixture, container, 0);
-	see_tenants(fixture, &seen);
-	ck_assert_int_eq(removexattr(top_cgroup(), "user.delegate"), 0);
-	ck_assert(seen.n == 1 && is_tenant(&seen.tenant[0], top_cgroup()));
-	actor_end(&inside);
-}
-
 DAEMON_TEST(client_moved_after_connecting_keeps_its_tenant, .policy = ROOT_IS_TRUSTED,
 	    .needs_cgroups = "a process that is moved to another cgroup")
 {
@@ -175,36 +125,6 @@ DAEMON_TEST(client_moved_after_connecting_keeps_its_tenant, .policy = ROOT_IS_TR
 	newcomer = actor_in(fixture, after, 0);
 	expect_tenants(fixture, before, after);
 	actor_end(&newcomer);
-}
-
-DAEMON_TEST(recreated_cgroup_is_another_tenant, .policy = ROOT_IS_TRUSTED, .options = { "--max-events=2" },
-	    .needs_cgroups = "a cgroup that is removed and made again")
-{
-	struct seen_tenants seen;
-	struct actor first, second;
-	const char *path = make_cgroup("again");
-
-	first = actor_in(fixture, path, 0);
-	expect_granted(first.socket, "old");
-	move_to(first.pid, make_cgroup("elsewhere"));
-	ck_assert_int_eq(rmdir(path), 0);
-	ck_assert_int_eq(mkdir(path, 0755), 0);
-	second = actor_in(fixture, path, 0);
-	/* The event of the first tenant counts. */
-	expect_account(second.socket, "events=1");
-	expect_granted(second.socket, "new");
-	expect_refusal(second.socket, "newer", REFUSAL_QUOTA_EXCEEDED, "");
-	see_tenants(fixture, &seen);
-	ck_assert_uint_eq(seen.n, 2);
-	ck_assert_str_eq(seen.tenant[0].path, seen.tenant[1].path);
-	ck_assert_uint_ne(seen.tenant[0].cgroup_id, seen.tenant[1].cgroup_id);
-	ck_assert(seen.tenant[0].events == 1 && seen.tenant[1].events == 1);
-	if (has_a_page_per_tenant(fixture))
-		ck_assert_uint_ne(file_of(first.page), file_of(second.page));
-	actor_end(&first);
-	ck_assert(eventually(raw_query(second.socket).events == 1));
-	expect_granted(second.socket, "newer");
-	actor_end(&second);
 }
 
 /* --- holders --- */
@@ -226,74 +146,37 @@ DAEMON_TEST(holder_of_an_event_has_pid_name_and_user, .options = { "--tenants=pr
 	ck_assert_str_eq(seen.comm, "the holder");
 	snprintf(wanted, sizeof(wanted), "process:%d:the holder", (int)actor.pid);
 	ck_assert_str_eq(seen.tenant, wanted);
+
+	/* The connection outlives its maker. */
+	actor_leave(&actor);
+	ck_assert_uint_eq(as_user(uid, raw_register(actor.socket, "after", NULL, NULL)), 0);
+	seen = holder_of(fixture, "after");
+	ck_assert_uint_eq(seen.pid, (uint64_t)actor.pid);
+	ck_assert_str_eq(seen.comm, "the holder");
 }
 
 /* --- clients that end --- */
 
-/*
- * Connects, sends HELLO and ends, but is not reaped. With a pipe to report to, it leaves the connection to a child, which reports
- * whether the connection has ended without an answer.
- */
-static pid_t connect_and_end(const char *path, int report)
-{
-	pid_t pid = fork();
-
-	ck_assert_int_ge(pid, 0);
-	if (pid == 0) {
-		int socket = raw_connect(path);
-		char byte;
-		bool ended;
-
-		encode_fixed(raw_packet(KIND_HELLO), KIND_HELLO, &(struct wire_hello){ 0 });
-		raw_send(socket);
-		if (report < 0 || fork() > 0)
-			_exit(EXIT_SUCCESS);
-		ended = recv(socket, &byte, 1, 0) == 0 || errno == ECONNRESET;
-		_exit(write(report, ended ? "e" : "x", 1) == 1 ? EXIT_SUCCESS : EXIT_FAILURE);
-	}
-	ck_assert_int_eq(waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT), 0);
-	return pid;
-}
-
-/* Its tenant can't be determined any more, so a child that has inherited the connection is not served either. */
+/* Its tenant can't be determined any more, so a process that has inherited the connection is not served either. */
 DAEMON_TEST(client_ended_before_accept_is_refused)
 {
-	int report[2];
-	char reported[2];
-	pid_t unreaped;
+	struct actor gone[12];
 	_cleanup_(fd_closep) int bystander = fixture_client(fixture);
 
-	ck_assert_int_eq(pipe2(report, O_CLOEXEC), 0);
 	ck_assert_int_eq(kill(fixture->pid, SIGSTOP), 0);
-	unreaped = connect_and_end(fixture->socket, report[1]);
-	for (int i = 0; i < 10; i++)
-		waitpid(connect_and_end(fixture->socket, -1), NULL, 0);
-	waitpid(connect_and_end(fixture->socket, report[1]), NULL, 0);
-	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
-	for (size_t i = 0; i < sizeof(reported); i++) {
-		ck_assert_int_eq(read(report[0], &reported[i], 1), 1);
-		ck_assert_int_eq(reported[i], 'e');
+	for (size_t i = 0; i < ARRAY_SIZE(gone); i++) {
+		actor_connect(&gone[i], fixture->socket, NULL);
+		raw_say_hello(gone[i].socket);
+		/* The first is not reaped. */
+		gone[i].leash = fd_close(gone[i].leash);
+		ck_assert_int_eq(waitid(P_PID, (id_t)gone[i].pid, NULL, WEXITED | (i == 0 ? WNOWAIT : 0)), 0);
 	}
-	ck_assert_int_eq(waitpid(unreaped, NULL, 0), unreaped);
+	ck_assert_int_eq(kill(fixture->pid, SIGCONT), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
+		expect_hang_up(gone[i].socket);
+	ck_assert_int_eq(waitpid(gone[0].pid, NULL, 0), gone[0].pid);
 	expect_status(fixture, "connections=1");
 	expect_granted(bystander, "unharmed");
-	close(report[0]);
-	close(report[1]);
-}
-
-DAEMON_TEST(connection_outlives_its_maker_after_accept, .options = { "--tenants=process" })
-{
-	struct seen_holder seen;
-	_cleanup_(actor_end) struct actor actor =
-		actor_new(fixture->socket, &(struct actor_as){ .comm = "the departed" });
-
-	expect_granted(actor.socket, "before");
-	actor_leave(&actor);
-	expect_granted(actor.socket, "after");
-	expect_account(actor.socket, "events=2");
-	seen = holder_of(fixture, "after");
-	ck_assert_uint_eq(seen.pid, (uint64_t)actor.pid);
-	ck_assert_str_eq(seen.comm, "the departed");
 }
 
 int main(void)

@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 	/* The set-user-ID program that one of the tests runs. */
 	if (argc == 3 && streq(argv[1], "--actor")) {
 		become_child();
-		actor_act(argv[2], NULL);
+		actor_act(argv[2], true);
 	}
 	return run_tests_in_cgroups();
 }

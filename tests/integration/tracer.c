@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "protocol/event/record.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/raw.h"
@@ -250,6 +251,18 @@ static bool switch_event(const struct tracer *tracer, struct traced *event, bool
 	return true;
 }
 
+bool tracer_switch(struct tracer *tracer, const char *event, bool on)
+{
+	char path[192];
+
+	tracer_start(tracer);
+	drain(tracer);
+	snprintf(path, sizeof(path), "events/user_events/%s", event);
+	if (!find(tracer, path))
+		add(tracer, path, event, "");
+	return switch_event(tracer, find(tracer, path), on);
+}
+
 static uint64_t trace_in_kernel(struct fixture *fixture, const char *pattern, bool on)
 {
 	struct tracer *tracer = &fixture->tracer;
@@ -276,14 +289,15 @@ static bool is_called(const char *name, const char *event)
 	return streq(name, event) || (event[length - 1] == '.' && strncmp(name, event, length) == 0);
 }
 
-static void see_in_kernel(struct fixture *fixture, const char *event, struct seen *ret)
+void tracer_see(struct tracer *tracer, const char *event, struct seen *ret)
 {
 	const struct traced *traced;
 	uint64_t sum = 0;
 	unsigned records = 0;
 
-	drain(&fixture->tracer);
-	SLIST_FOREACH(traced, &fixture->tracer.events, entry)
+	*ret = (struct seen){ 0 };
+	drain(tracer);
+	SLIST_FOREACH(traced, &tracer->events, entry)
 	{
 		if (!is_called(traced->name, event))
 			continue;
@@ -354,6 +368,19 @@ static void see_in_daemon(const struct fixture *fixture, const char *event, stru
 	close(control);
 }
 
+void expect_record_text(const struct seen *seen, const char *text)
+{
+	static struct description description;
+	char sentence[256], record[2048] = "";
+	struct text why = text_make(sentence, sizeof(sentence)), to = text_make(record, sizeof(record));
+
+	ck_assert_uint_gt(seen->records, 0);
+	ck_assert_int_eq(description_parse(seen->description, strlen(seen->description), &description, &why), 0);
+	ck_assert_int_eq(record_check(&description, seen->payload, seen->length), 0);
+	record_to_text(&description, seen->payload, seen->length, &to);
+	ck_assert_str_eq(record, text);
+}
+
 uint64_t trace(struct fixture *fixture, const char *pattern, bool on)
 {
 	return keeps_records_itself(fixture) ? trace_in_daemon(fixture, pattern, on)
@@ -362,9 +389,10 @@ uint64_t trace(struct fixture *fixture, const char *pattern, bool on)
 
 void see(struct fixture *fixture, const char *event, struct seen *ret)
 {
+	if (!keeps_records_itself(fixture)) {
+		tracer_see(&fixture->tracer, event, ret);
+		return;
+	}
 	*ret = (struct seen){ 0 };
-	if (keeps_records_itself(fixture))
-		see_in_daemon(fixture, event, ret);
-	else
-		see_in_kernel(fixture, event, ret);
+	see_in_daemon(fixture, event, ret);
 }

@@ -43,7 +43,12 @@ struct tracer {
 
 /* Switches all events of that name on or off, at one moment as far as the daemon can tell; how many there are. */
 uint64_t trace(struct fixture *, const char *pattern, bool on);
+/* The last record, as it is printed. It has to be well-formed. */
+void expect_record_text(const struct seen *, const char *text);
 /* All that was written up to now, while the event was on; "NAME." are those of many formats, together. */
 void see(struct fixture *, const char *event, struct seen *ret);
+/* Both with the kernel's tracer, and without asking the daemon, which may have ended. False: the kernel has no such event. */
+bool tracer_switch(struct tracer *, const char *event, bool on);
+void tracer_see(struct tracer *, const char *event, struct seen *ret);
 /* Nothing is traced any more. */
 void tracer_stop(struct tracer *);

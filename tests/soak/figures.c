@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "tests/integration/kernel_events.h"
+
 /* With fewer rounds a process may still be about to take memory that it then keeps. */
 enum { MANY_ROUNDS = 24 };
 
@@ -80,16 +82,6 @@ static uint64_t ledger_of(pid_t daemon)
 	return size;
 }
 
-static uint64_t count_kernel_events(void)
-{
-	_cleanup_(freep) char *names = read_events();
-	uint64_t n = 0;
-
-	for (const char *at = names; at && (at = strchr(at, '\n')); at++)
-		n++;
-	return n > 0 ? n - 1 : 0;
-}
-
 static uint64_t read_slab(void)
 {
 	FILE *file = is_guest() ? fopen("/proc/meminfo", "re") : NULL;
@@ -105,13 +97,15 @@ static uint64_t read_slab(void)
 
 void figures_take(const struct pair *pair, const struct tally *tally, struct figures *ret)
 {
+	_cleanup_(freep) char *events = read_events();
+
 	*ret = (struct figures){ {
 		[DAEMON_KB] = memory_of(pair->daemon),
 		[KEEPER_KB] = pair->keeper ? memory_of_keeper(pair->keeper) : 0,
 		[FDS] = tally->fds,
 		[KEEPER_FDS] = tally->keeper_fds,
 		[LEDGER_BYTES] = ledger_of(pair->daemon),
-		[KERNEL_EVENTS] = count_kernel_events(),
+		[KERNEL_EVENTS] = count_events(events),
 		[SLAB_KB] = read_slab(),
 	} };
 }

@@ -18,6 +18,7 @@
 
 #include "tests/integration/actor.h"
 #include "tests/integration/cgroups.h"
+#include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
 #include "tests/integration/pair.h"
 #include "tests/integration/raw.h"
@@ -96,7 +97,7 @@ static _Noreturn void be_program(const struct run *run, unsigned i, struct dice 
 	live_honestly(dice);
 }
 
-static void start_program(struct run *run, unsigned i)
+static void add_program(struct run *run, unsigned i)
 {
 	struct dice dice = { seed + ++run->started };
 	pid_t pid = start_process();
@@ -128,7 +129,7 @@ static void keep_programs_alive(struct run *run)
 {
 	for (unsigned i = 0; i < PROGRAMS; i++)
 		if (has_ended(run, i))
-			start_program(run, i);
+			add_program(run, i);
 }
 
 static void end_programs(struct run *run)

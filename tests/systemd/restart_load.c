@@ -9,20 +9,16 @@
  * event's name, the number of records, and their sum.
  */
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
-#include "protocol/transport.h"
-#include "protocol/wire.h"
+#include "tests/integration/actor.h"
+#include "tests/integration/batch.h"
+#include "tests/integration/machine.h"
+#include "tests/integration/member.h"
 
 enum {
-	TIMEOUT_S = 120, /* of an answer */
 	PAUSE_US = 40000,
 	YOUNG_US = 500000, /* until its connection has certainly been deposited */
 	EVENTS = 3,	   /* of each program, registered and released in turn */
@@ -31,246 +27,119 @@ enum {
 
 /* Shared with the parent. */
 struct account {
-	_Atomic uint64_t written;
-	_Atomic uint64_t sum;
-	_Atomic uint64_t registered;
+	unsigned written;
+	uint64_t sum;
+	unsigned registered;
 	_Atomic bool ended;
-	_Atomic bool failed;
-};
-
-struct program {
-	unsigned number;
-	struct account *account;
-	int socket;
-	bool is_young;
-	uint32_t serial;
-	const uint8_t *page;
-	int stream;	   /* of its own event */
-	struct answer own; /* its own event, for records */
-	uint8_t packet[WIRE_PACKET_MAX];
 };
 
 static _Atomic bool ends;
-static char **arguments;
 
 static void on_signal(int signal _unused_)
 {
 	ends = true;
 }
 
-static _Noreturn void fail(struct program *program, const char *problem, int error)
+static uint32_t register_event(int socket, const char *description)
 {
-	/* The client starts again, as a program that connects for the first time. */
-	if (program->is_young && (error == -ECONNRESET || error == -EPIPE))
-		execv("/proc/self/exe", arguments);
-	fprintf(stderr, "program %u: %s: %s\n", program->number, problem,
-		error ? strerror(-error) : "the connection has ended");
-	program->account->failed = true;
-	program->account->ended = true;
-	_exit(EXIT_FAILURE);
-}
-
-static struct packet begin(struct program *program, uint16_t kind)
-{
-	struct packet packet = packet_make(program->packet, sizeof(program->packet));
-
-	encode_begin(&packet, kind, ++program->serial, 0, NULL, 0);
-	return packet;
-}
-
-/* Ignores repeated answers to earlier requests. 0, or a negative errno. */
-static int ask(struct program *program, struct packet *packet, struct message *ret, struct fdset *fds)
-{
-	ssize_t size;
-	int r;
-
-	encode_end(packet);
-	r = transport_send(program->socket, packet->data, packet->size, NULL, 0, 0);
-	if (r < 0)
-		return r;
-	do {
-		fdset_deinit(fds);
-		size = transport_receive_fds(program->socket, program->packet, sizeof(program->packet), fds, 0);
-		if (size <= 0)
-			return size < 0 ? (int)size : -ECONNRESET;
-		if (decode_message(program->packet, (size_t)size, ret) != 0)
-			return -EPROTO;
-	} while (ret->serial != program->serial && ret->kind != KIND_ERROR);
-	return 0;
-}
-
-static void exchange(struct program *program, struct packet *packet, uint16_t kind, struct message *ret,
-		     struct fdset *fds)
-{
-	int r = ask(program, packet, ret, fds);
-
-	if (r < 0)
-		fail(program, "no answer", r);
-	if (ret->kind != kind)
-		fail(program, "another answer", -EPROTO);
-}
-
-/* 0 or a negative errno. */
-static int say_hello(struct program *program)
-{
-	struct packet packet = begin(program, KIND_HELLO);
-	struct fdset fds = { 0 };
-	struct message message;
-	int r;
-
-	encode_fixed(&packet, KIND_HELLO, &(struct wire_hello){ 0 });
-	r = ask(program, &packet, &message, &fds);
-	if (r < 0)
-		return r;
-	program->page = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fds.fd[0], 0);
-	fdset_deinit(&fds);
-	return message.kind == KIND_WELCOME && program->page != MAP_FAILED ? 0 : -EPROTO;
-}
-
-static int connect_to(struct program *program, const char *path)
-{
-	static const struct timeval timeout = { .tv_sec = TIMEOUT_S };
-	struct sockaddr_un address;
-	socklen_t length;
-
-	program->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	setsockopt(program->socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	if (transport_address(path, &address, &length) < 0 ||
-	    connect(program->socket, (struct sockaddr *)&address, length) < 0)
-		return -errno;
-	return say_hello(program);
-}
-
-/* The first file is the one of its own event. */
-static void keep_stream(struct program *program, const struct message *message, struct fdset *fds, uint32_t number)
-{
-	for (size_t i = 0; i < message->streams && program->stream < 0; i++)
-		if (message->stream[i] == number)
-			program->stream = fdset_steal(fds, i);
-	if (program->stream < 0)
-		fail(program, "a stream without a file", -EPROTO);
-}
-
-static struct answer register_event(struct program *program, const char *name)
-{
-	struct packet packet = begin(program, KIND_REGISTER);
-	size_t mark = encode_list(&packet, 0);
-	struct fdset fds = { 0 };
-	struct answers answers;
-	struct message message;
 	struct answer answer;
-	char description[64];
 
-	snprintf(description, sizeof(description), "%s u32 x", name);
-	encode_string(&packet, 0, description, strlen(description));
-	encode_count(&packet, mark, 1);
-	exchange(program, &packet, KIND_REGISTERED, &message, &fds);
-	if (decode_registered(message.body, &answers) != 0 || !answers_next(&answers, &answer))
-		fail(program, "nonsense", -EPROTO);
-	if (answer.refusal != 0)
-		fail(program, refusal_name(answer.refusal), -EPERM);
-	keep_stream(program, &message, &fds, answer.stream);
-	fdset_deinit(&fds);
-	program->account->registered++;
-	return answer;
-}
-
-static void release_event(struct program *program, uint32_t bit)
-{
-	struct packet packet = begin(program, KIND_RELEASE);
-	size_t mark = encode_list(&packet, 0);
-	struct fdset fds = { 0 };
-	struct message message;
-
-	encode_release_bit(&packet, bit);
-	encode_count(&packet, mark, 1);
-	exchange(program, &packet, KIND_RELEASED, &message, &fds);
-	fdset_deinit(&fds);
-}
-
-static bool is_on(const struct program *program)
-{
-	return __atomic_load_n(&program->page[program->own.bit / 8], __ATOMIC_ACQUIRE) >> program->own.bit % 8 & 1;
-}
-
-static void write_record(struct program *program, uint32_t x)
-{
-	const uint32_t record[] = { program->own.index, x };
-
-	if (!is_on(program))
-		return;
-	if (write(program->stream, record, sizeof(record)) != sizeof(record))
-		fail(program, "can't write", -errno);
-	program->account->written++;
-	program->account->sum += x;
+	ck_assert_uint_eq(raw_register(socket, description, &answer, NULL), 0);
+	return answer.bit;
 }
 
 static _Noreturn void run(unsigned number, struct account *account)
 {
-	static struct program program; /* large */
-	char name[32];
-	int r;
+	static const struct fixture service = { .socket = "/run/userevd.sock" };
+	struct member member;
+	char description[64];
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	program = (struct program){ .number = number, .account = account, .stream = -1 };
-	r = connect_to(&program, "/run/userevd.sock");
-	if (r < 0)
-		fail(&program, "can't connect", r);
-	snprintf(name, sizeof(name), "load_%u", number);
-	program.own = register_event(&program, name);
+	snprintf(description, sizeof(description), "load_%u u32 x", number);
+	member = member_new(&service, description);
 	for (uint32_t x = 1; !ends; x++) {
 		uint32_t bit;
 
-		snprintf(name, sizeof(name), "load_%u_%u", number, x % EVENTS);
-		bit = register_event(&program, name).bit;
-		for (unsigned i = 0; i < RECORDS; i++)
-			write_record(&program, x);
-		release_event(&program, bit);
+		snprintf(description, sizeof(description), "load_%u_%u u32 x", number, x % EVENTS);
+		bit = register_event(member.socket, description);
+		account->registered++;
+		for (unsigned i = 0; i < RECORDS && member_is_on(&member, 0); i++)
+			member_emit(&member, 0, x);
+		ck_assert_uint_eq(raw_release(member.socket, &bit, 1), 1);
 		usleep(PAUSE_US);
 	}
+	account->written = member.event[0].written;
+	account->sum = member.event[0].sum;
 	account->ended = true;
 	/* Keeps its events until all programs have ended. */
 	for (;;)
 		pause();
 }
 
-static uint32_t count_leases(struct program *program)
+/* False: the connection has ended. */
+static bool ask_young(int socket, uint16_t kind, struct raw_reply *ret)
 {
-	struct packet packet = begin(program, KIND_QUERY);
-	struct wire_account account;
-	struct fdset fds = { 0 };
-	struct message message;
+	int r = raw_send(socket);
 
-	exchange(program, &packet, KIND_ACCOUNT, &message, &fds);
-	return decode_fixed(message.body, KIND_ACCOUNT, &account) == 0 ? (uint32_t)account.leases : UINT32_MAX;
+	ck_assert_msg(r == 0 || r == -EPIPE || r == -ECONNRESET, "%s", strerror(-r));
+	if (r < 0)
+		return false;
+	raw_receive_answer(socket, ret);
+	ck_assert_msg(ret->size >= 0 || ret->size == -ECONNRESET, "%zd", ret->size);
+	ck_assert(ret->size <= 0 || ret->message.kind == kind);
+	return ret->size > 0;
+}
+
+static bool connect_and_age(const char *path, int *ret)
+{
+	static struct batch batch;
+	int socket = raw_try_to_connect(path, 0);
+
+	*ret = socket;
+	if (socket < 0)
+		return false;
+	encode_fixed(raw_packet(KIND_HELLO), KIND_HELLO, &(struct wire_hello){ 0 });
+	if (!ask_young(socket, KIND_WELCOME, &batch.reply))
+		return false;
+	raw_reply_deinit(&batch.reply);
+	batch_put((const char *const[]){ "moment_young u32 x" }, 1);
+	if (!ask_young(socket, KIND_REGISTERED, &batch.reply))
+		return false;
+	batch_read(&batch);
+	batch_expect(&batch, 0);
+	raw_reply_deinit(&batch.reply);
+	raw_put_release(&batch.answer[0].bit, 1);
+	if (!ask_young(socket, KIND_RELEASED, &batch.reply))
+		return false;
+	usleep(YOUNG_US);
+	raw_packet(KIND_QUERY);
+	return ask_young(socket, KIND_ACCOUNT, &batch.reply);
 }
 
 static int live(const char *path)
 {
-	static struct account account;
-	static struct program program; /* large */
 	uint32_t bit;
+	int socket;
 
-	program = (struct program){ .account = &account, .stream = -1, .is_young = true };
-	while (connect_to(&program, path) < 0)
-		close(program.socket);
-	release_event(&program, register_event(&program, "moment_young").bit);
-	usleep(YOUNG_US);
-	count_leases(&program);
-	program.is_young = false;
-	bit = register_event(&program, "moment_a").bit;
-	register_event(&program, "moment_b");
-	release_event(&program, bit);
-	register_event(&program, "moment_c");
-	return count_leases(&program) == 2 ? EXIT_SUCCESS : EXIT_FAILURE;
+	while (!connect_and_age(path, &socket))
+		fd_close(socket);
+	bit = register_event(socket, "moment_a u32 x");
+	register_event(socket, "moment_b u32 x");
+	ck_assert_uint_eq(raw_release(socket, &bit, 1), 1);
+	register_event(socket, "moment_c u32 x");
+	expect_account(socket, "leases=2");
+	return EXIT_SUCCESS;
 }
 
-static bool all_have_ended(const struct account *accounts, unsigned n)
+/* How many processes have not ended yet; false in `good` if any of them has failed. */
+static unsigned still_run(const struct account *accounts, unsigned n, bool *good)
 {
+	unsigned left = n;
+
 	for (unsigned i = 0; i < n; i++)
-		if (!accounts[i].ended)
-			return false;
-	return true;
+		left -= accounts[i].ended;
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		*good = false;
+	return *good ? left : 0;
 }
 
 static bool write_accounts(const char *path, const struct account *accounts, unsigned n)
@@ -279,9 +148,8 @@ static bool write_accounts(const char *path, const struct account *accounts, uns
 	bool good = file;
 
 	for (unsigned i = 0; i < n && file; i++) {
-		fprintf(file, "load_%u %llu %llu\n", i, (unsigned long long)accounts[i].written,
-			(unsigned long long)accounts[i].sum);
-		good = good && !accounts[i].failed && accounts[i].registered > 1 && accounts[i].written > 0;
+		fprintf(file, "load_%u %u %llu\n", i, accounts[i].written, (unsigned long long)accounts[i].sum);
+		good = good && accounts[i].registered > 0 && accounts[i].written > 0;
 	}
 	return file && fclose(file) == 0 && good;
 }
@@ -291,26 +159,25 @@ int main(int argc, char **argv)
 	unsigned n = argc == 3 ? (unsigned)atoi(argv[1]) : 0;
 	struct sigaction action = { .sa_handler = on_signal };
 	struct account *accounts;
+	bool good = true;
 
-	arguments = argv;
+	become_child();
 	if (argc == 3 && streq(argv[1], "life"))
 		return live(argv[2]);
 	if (n == 0) {
 		fprintf(stderr, "usage: restart_load CLIENTS FILE, or restart_load life SOCKET\n");
 		return 2;
 	}
-	accounts = mmap(NULL, n * sizeof(*accounts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (accounts == MAP_FAILED)
-		return EXIT_FAILURE;
+	accounts = share_memory(n * sizeof(*accounts));
 	sigaction(SIGTERM, &action, NULL);
 	setpgid(0, 0);
 	for (unsigned i = 0; i < n; i++)
-		if (fork() == 0)
+		if (start_process() == 0)
 			run(i, accounts + i);
 	while (!ends)
 		pause();
 	kill(0, SIGTERM);
-	while (!all_have_ended(accounts, n))
+	while (still_run(accounts, n, &good) > 0)
 		usleep(100000);
-	return write_accounts(argv[2], accounts, n) ? EXIT_SUCCESS : EXIT_FAILURE;
+	return write_accounts(argv[2], accounts, n) && good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -58,7 +58,7 @@ trace_all()
 
 load_runs()
 {
-	systemctl is-active load && says_nothing journalctl --unit=load --grep='^program ' --output=cat
+	systemctl is-active load && says_nothing journalctl --unit=load --grep=': process [0-9]+: ' --output=cat
 }
 
 # kill_many UNIT TIMES: at random moments.
