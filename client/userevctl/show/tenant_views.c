@@ -43,7 +43,7 @@ struct tenant_view *tenant_views_add(struct tenant_views *views, struct cursor r
 	row_get_string(row, "tenant", path, sizeof(path));
 	views->view = must(array_grow(views->view, views->n, sizeof(*views->view)));
 	views->view[views->n] =
-		(struct tenant_view){ .row = row_copy(row), .path = must(strdup(path)), .name = tenant_name(path) };
+		(struct tenant_view){ .row = row_copy(row), .path = must(strdup(path)), .name = *tenant_name(path) };
 	return &views->view[views->n++];
 }
 

@@ -111,7 +111,7 @@ static void record_print_json(const struct output *output, const struct taken_re
 		json_put(&json, json_u64("uid", record->uid));
 	json_put(&json, json_text("comm", *record->comm ? record->comm : NULL));
 	json_put(&json, json_text("tenant", *record->tenant ? record->tenant : NULL));
-	json_put(&json, json_text("tenant_name", *record->tenant ? tenant_name_lately(record->tenant)->text : NULL));
+	json_put(&json, json_text("tenant_name", *record->tenant ? tenant_name(record->tenant)->text : NULL));
 	json_put(&json, json_text("event", record->name));
 	text = text_make(fields, sizeof(fields));
 	if (description)
@@ -127,7 +127,7 @@ static void record_print_json(const struct output *output, const struct taken_re
 
 void record_view_put(struct record_view *view, const struct taken_record *record)
 {
-	if (view->tenant && !tenant_matches(view->tenant, tenant_name_lately(record->tenant), record->tenant))
+	if (view->tenant && !tenant_matches(view->tenant, tenant_name(record->tenant), record->tenant))
 		return;
 	view->records++;
 	(view->output->json ? record_print_json : record_print_line)(view->output, record, fitting_description(record));
