@@ -106,27 +106,13 @@ bool text_is_file_name(const char *name)
 	return name[0] && !strchr(name, '/') && !streq(name, ".") && !streq(name, "..");
 }
 
-bool text_has_line(const char *text, const char *line)
-{
-	size_t length = strlen(line);
-
-	for (const char *at = text; (at = strstr(at, line)); at += length)
-		if ((at == text || at[-1] == '\n') && (at[length] == '\n' || at[length] == '\0'))
-			return true;
-	return false;
-}
-
-bool text_find_command(const char *text, uint64_t pid, char ret[static 64])
+bool text_find_command(char *text, uint64_t pid, char ret[static 64])
 {
 	uint64_t number;
 
-	for (const char *line = text; line; line++) {
+	for (const char *line; (line = strsep(&text, "\n"));)
 		if (sscanf(line, "%" SCNu64 "%*1[ ]%63[^\n]", &number, ret) == 2 && number == pid)
 			return true;
-		line = strchrnul(line, '\n');
-		if (!*line)
-			break;
-	}
 	*ret = '\0';
 	return false;
 }

@@ -131,32 +131,19 @@ TEST(a_malformed_format_is_refused)
 		ck_assert_msg(read_format(texts[i], &format) == -EBADMSG, "%s", texts[i]);
 }
 
-TEST(a_line_is_found_as_a_whole)
-{
-	const char *enabled = "sched:sched_switch\nuser_events:foo_bar\nuser_events:foo\nuser_events_multi:mu.0";
-
-	ck_assert(text_has_line(enabled, "user_events:foo"));
-	ck_assert(text_has_line(enabled, "user_events_multi:mu.0"));
-	ck_assert(!text_has_line(enabled, "user_events:fo"));
-	ck_assert(!text_has_line(enabled, "events:foo"));
-	ck_assert(!text_has_line(enabled, "user_events:foo "));
-	ck_assert(!text_has_line("", "user_events:foo"));
-}
-
 TEST(a_command_is_found_by_its_pid)
 {
-	const char *saved = "1 systemd\n12 kworker/0:1 x\n123 direct\nx bad\n4 \n5 last\n";
 	static const struct {
 		uint64_t pid;
 		const char *command; /* "": it is not found */
 	} cases[] = { { 123, "direct" }, { 12, "kworker/0:1 x" }, { 5, "last" }, { 2, "" }, { 4, "" } };
-	char comm[64];
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char saved[] = "1 systemd\n12 kworker/0:1 x\n123 direct\nx bad\n4 \n5 last\n", comm[64];
+
 		ck_assert(text_find_command(saved, cases[i].pid, comm) == (*cases[i].command != '\0'));
 		ck_assert_str_eq(comm, cases[i].command);
 	}
-	ck_assert(!text_find_command("", 1, comm));
 }
 
 TEST(only_instances_of_a_tail_have_a_pid)
