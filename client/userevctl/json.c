@@ -131,11 +131,15 @@ void json_put_fields(struct json *json, const struct row_field *field)
 			json_field(json, field, false);
 }
 
-void json_print_fields(FILE *file, const struct row_field *field)
+void json_put_object(struct json *json, const struct row_field *field)
 {
-	struct json json = { .file = file };
+	json_begin(json, '{');
+	json_put_fields(json, field);
+	json_end(json, '}');
+}
 
-	json_begin(&json, '{');
-	json_put_fields(&json, field);
-	json_end_line(&json, '}');
+void json_print_object(FILE *file, const struct row_field *field)
+{
+	json_put_object(&(struct json){ .file = file }, field);
+	putc('\n', file);
 }

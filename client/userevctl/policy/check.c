@@ -10,12 +10,9 @@ void problem_print(const struct problem *problem, const struct output *output, s
 	enum style style = error ? STYLE_BAD : STYLE_BOLD;
 
 	if (output->json) {
-		json_begin(json, '{');
-		json_put(json, json_text("severity", error ? "error" : "warning"), json_text("file", problem->file));
-		if (problem->line > 0)
-			json_put(json, json_u64("line", problem->line));
-		json_put(json, json_text("key", problem->key), json_text("sentence", problem->sentence));
-		json_end(json, '}');
+		json_object(json, json_text("severity", error ? "error" : "warning"), json_text("file", problem->file),
+			    json_if(problem->line > 0, json_u64("line", problem->line)), json_text("key", problem->key),
+			    json_text("sentence", problem->sentence));
 		return;
 	}
 	output_styled(output, style, "%s", safe_string(problem->file).text);

@@ -132,10 +132,9 @@ static int put_decision(const struct explanation *explanation, struct json *json
 	int r = 0;
 
 	json_put(json, json_bool("allowed", explanation->granted),
-		 json_text("event", *explanation->name ? explanation->name : NULL));
-	if (explanation->refusal != REFUSAL_NONE)
-		json_put(json, json_text("refusal", refusal_name((uint32_t)explanation->refusal)),
-			 json_text("sentence", explanation->why));
+		 json_if(*explanation->name, json_text("event", explanation->name)),
+		 json_if(explanation->refusal, json_text("refusal", refusal_name((uint32_t)explanation->refusal))),
+		 json_if(explanation->refusal, json_text("sentence", explanation->why)));
 	if (explanation->daemon) {
 		json_put_begin(json, "ledger", '[');
 		do

@@ -15,7 +15,7 @@ void values_begin(struct values *values, struct ctl *ctl, const struct tenancy *
 	*values = (struct values){
 		.ctl = ctl,
 		.table = table_make(columns, ARRAY_SIZE(columns)),
-		.json = { .file = ctl->output.file, .one_line = true },
+		.json = { .file = ctl->output.file },
 	};
 	if (!ctl->output.json)
 		return;
@@ -41,16 +41,12 @@ void values_put_text(struct values *values, const char *cgroup, const char *key,
 	char buffer[PATH_MAX + 32];
 	struct text from = text_make(buffer, sizeof(buffer));
 	struct table *table = &values->table;
-	struct json *json = &values->json;
 
 	if (values->ctl->output.json) {
-		json_begin(json, '{');
-		json_put(json, json_text("cgroup", cgroup), json_text("key", key), json_text("value", value),
-			 json_bool("default", !origin->file));
-		if (origin->file)
-			json_put(json, json_text("file", origin->file), json_u64("line", origin->line),
-				 json_text("section", origin->section));
-		json_end(json, '}');
+		json_object(&values->json, json_text("cgroup", cgroup), json_text("key", key),
+			    json_text("value", value), json_bool("default", !origin->file),
+			    json_text("file", origin->file), json_if(origin->file, json_u64("line", origin->line)),
+			    json_if(origin->file, json_text("section", origin->section)));
 		return;
 	}
 	policy_origin_text(origin, &from);

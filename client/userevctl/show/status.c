@@ -43,11 +43,9 @@ static void print_daemon(const struct output *output, struct cursor row, bool ke
 		{ "Policy", "policy_note", STYLE_PLAIN, false }, { "Guard", "guard", STYLE_PLAIN, true },
 		{ "Note", "note", STYLE_PLAIN, true },
 	};
-	char uptime[64];
 
-	humane_duration(row_get_u64(row, "uptime"), uptime, sizeof(uptime));
 	print_line(output, STYLE_PLAIN, "Daemon", "userevd %s, pid %" PRIu64 ", up %s", row_string(row, "version").text,
-		   row_get_u64(row, "pid"), uptime);
+		   row_get_u64(row, "pid"), humane_duration(row_get_u64(row, "uptime")).text);
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		struct safe_string text = row_string(row, lines[i].key);
 
@@ -103,14 +101,14 @@ static void print_numbers(const struct output *output, const struct tracing *tra
 static void print_status_json(const struct output *output, const struct tracing *tracing)
 {
 	struct json json = { .file = output->file };
-	uint64_t events_max;
+	uint64_t events_max = 0;
+	bool kernel = tracing->kernel, has_max = kernel && read_events_max(&events_max);
 
 	json_begin(&json, '{');
 	json_row_fields(&json, tracing->status);
-	if (tracing->kernel)
-		json_put(&json, json_text("tracefs", tracing->place), json_u64("foreign", tracing->events.foreign));
-	if (tracing->kernel && read_events_max(&events_max))
-		json_put(&json, json_u64("user_events_max", events_max));
+	json_put(&json, json_if(kernel, json_text("tracefs", tracing->place)),
+		 json_if(kernel, json_u64("foreign", tracing->events.foreign)),
+		 json_if(has_max, json_u64("user_events_max", events_max)));
 	json_put_key(&json, "event_list");
 	events_print_json(tracing, &json);
 	json_end_line(&json, '}');
@@ -153,8 +151,8 @@ static int version_run(struct ctl *ctl)
 	free((void *)row.at);
 	if (output->json) {
 		json_print(output->file, json_text("userevctl", VERSION), json_text("libuserev", userev_version()),
-			   json_text("userevd", reachable ? version.text : NULL),
-			   json_text("backend", reachable ? backend.text : NULL));
+			   json_if(reachable, json_text("userevd", version.text)),
+			   json_if(reachable, json_text("backend", backend.text)));
 		return ctl_finish(ctl);
 	}
 	fprintf(output->file, "userevctl %s\nlibuserev %s\n", VERSION, userev_version());

@@ -232,7 +232,6 @@ bool tenant_matches(const char *pattern, const struct tenant_name *name, const c
 
 void tenant_name_json(const struct tenant_name *name, struct json *json)
 {
-	json_put(json, json_text("name", name->name), json_text("engine", *name->engine ? name->engine : NULL));
-	if (name->claimed_by != 0)
-		json_put(json, json_u64("claimed_by", name->claimed_by));
+	json_put(json, json_text("name", name->name), json_if(*name->engine, json_text("engine", name->engine)),
+		 json_if(name->claimed_by != 0, json_u64("claimed_by", name->claimed_by)));
 }

@@ -24,20 +24,19 @@ static void print_machine(const struct top_frame *frame, const struct output *ou
 	uint64_t used = row_get_u64(status, "charges"), most = row_get_u64(status, "capacity"),
 		 reserved = row_get_u64(status, "reserved");
 	struct safe_string guard = row_string(status, "guard");
-	char uptime[64], bar[BAR_MOST + 3], text[LINE_TEXT_MAX];
+	char bar[BAR_MOST + 3], text[LINE_TEXT_MAX];
 	int length =
 		snprintf(NULL, 0, "events  %" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved", used, most, reserved);
 	size_t left = output->width - MIN(output->width, (size_t)length + 2);
 	enum style style = bar_make(bar, MIN(left, (size_t)BAR_MOST), used, most, reserved, true);
 
-	humane_duration(row_get_u64(status, "uptime"), uptime, sizeof(uptime));
 	/* The reason why the guard is off is a long sentence, which `status` shows. */
 	guard.text[strcspn(guard.text, ":")] = '\0';
 	snprintf(text, sizeof(text), "%.100s  guard %.100s  %s  %s  up %s  userevd %.100s",
 		 row_string(status, "backend").text, guard.text,
 		 plural(row_get_u64(status, "connections"), "connection", "connections").text,
-		 plural(row_get_u64(status, "tenants"), "tenant", "tenants").text, uptime,
-		 row_string(status, "version").text);
+		 plural(row_get_u64(status, "tenants"), "tenant", "tenants").text,
+		 humane_duration(row_get_u64(status, "uptime")).text, row_string(status, "version").text);
 	frame_print(output, STYLE_BOLD, text, "\n");
 	snprintf(text, sizeof(text), "events %s %" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved",
 		 left < BAR_LEAST ? "" : bar, used, most, reserved);
