@@ -49,23 +49,6 @@ WITH_DAEMON(packet_beyond_the_send_buffer_is_sent)
 	expect_alive(&events[0], "event0");
 }
 
-WITHOUT_DAEMON(ten_thousand_events_can_be_registered)
-{
-	struct userev_registration *registrations = many(EVENTS, 20);
-
-	fake_set(all_new = true);
-	for (size_t i = 0; i < 5000; i++)
-		register_event(&events[i], registrations[i].description);
-	ck_assert_int_eq(userev_register_all(userev, registrations + 5000, 5000), 0);
-	fake_start();
-	expect_connected();
-	ck_assert_uint_eq(fake_daemon->items, EVENTS);
-	ck_assert_uint_eq(fake_daemon->registers, (EVENTS + WIRE_BATCH_MAX - 1) / WIRE_BATCH_MAX);
-	fake_stop();
-	for (size_t i = 0; i < EVENTS; i++)
-		userev_release(userev, &events[i]);
-}
-
 /* AddressSanitizer has an allocator of its own. */
 #ifdef __SANITIZE_ADDRESS__
 static const size_t BYTES_EACH = SIZE_MAX / 1000;

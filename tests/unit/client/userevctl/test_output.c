@@ -182,33 +182,6 @@ TEST(a_terminal_has_colours_unless_disabled)
 	close(master);
 }
 
-TEST(a_pipe_has_columns_and_colours_only_on_request)
-{
-	FILE *file = open_printed();
-	struct output output = { 0 };
-
-	setenv("TERM", "xterm", 1);
-	unsetenv("NO_COLOR");
-	output_open(&output, file);
-	ck_assert(!output.terminal);
-	ck_assert(!output.colour);
-	output_styled(&output, STYLE_BAD, "%d", 1);
-	output.when = "always";
-	output_open(&output, file);
-	ck_assert(!output.terminal);
-	output_styled(&output, STYLE_BAD, "%d", 2);
-	output_styled(&output, STYLE_PLAIN, "%d", 3);
-	fflush(file);
-	ck_assert_str_eq(printed, "1\033[1;31m2\033[0m3");
-	output.when = NULL;
-	output.columns = 60;
-	output_open(&output, file);
-	ck_assert(output.terminal);
-	ck_assert(!output.colour);
-	ck_assert_uint_eq(output.width, 60);
-	fclose(file);
-}
-
 TEST(a_full_disk_and_a_closed_pipe_are_distinguished)
 {
 	struct output output = { .file = fopen("/dev/full", "w") };
