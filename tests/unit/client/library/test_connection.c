@@ -154,11 +154,15 @@ WITHOUT_DAEMON(signals_do_not_extend_timeout)
 	expect_timeout();
 }
 
-WITHOUT_DAEMON(full_backlog_is_retried_until_timeout)
+WITHOUT_DAEMON(closed_socket_is_refused_full_one_retried)
 {
-	int listener = fake_listen(fake_daemon->path, 0);
 	struct userev *first;
+	int listener;
 
+	close(fake_listen(fake_daemon->path, 0));
+	ck_assert_int_eq(userev_connected(userev), -ECONNREFUSED);
+	unlink(fake_daemon->path);
+	listener = fake_listen(fake_daemon->path, 0);
 	session_answer_timeout_ms = 50;
 	first = open_library(); /* fills the backlog */
 	register_event(&event, "event");

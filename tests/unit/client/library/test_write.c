@@ -23,14 +23,6 @@ WITHOUT_DAEMON(events_without_daemon_are_registered_and_off)
 	ck_assert_uint_eq(other.place.whole, 0);
 }
 
-WITH_NEITHER(unused_socket_is_connection_refused)
-{
-	close(fake_listen(fake_daemon->path, 1));
-	userev = open_library();
-	ck_assert_int_eq(userev_connected(userev), -ECONNREFUSED);
-	unlink(fake_daemon->path);
-}
-
 WITH_EVENT_ON(record_is_index_and_pieces_in_order)
 {
 	struct iovec pieces[31];

@@ -91,18 +91,18 @@ static void frame_deinit(struct frame *shown)
 	top_look_deinit(&shown->frame.look);
 }
 
-static const char *print(struct frame *shown, bool keys)
+static const char *print(struct frame *shown)
 {
 	shown->output.file = fmemopen(printed, sizeof(printed), "w");
 	ck_assert_ptr_nonnull(shown->output.file);
-	(keys ? top_frame_print_keys : top_frame_print)(&shown->frame, &shown->output);
+	top_frame_print(&shown->frame, &shown->output);
 	fclose(shown->output.file);
 	return printed;
 }
 
 static void expect_shown(struct frame *shown, const char *const *texts, size_t n)
 {
-	print(shown, false);
+	print(shown);
 	for (size_t i = 0; i < n; i++)
 		ck_assert_msg(strstr(printed, texts[i]), "no '%s' in: %s", texts[i], printed);
 }
@@ -113,7 +113,7 @@ TEST(a_frame_has_the_columns_that_fit)
 {
 	_cleanup_(frame_deinit) struct frame shown = begin_with_three(80);
 
-	ck_assert_str_eq(print(&shown, false),
+	ck_assert_str_eq(print(&shown),
 			 "embedded  guard off  4 connections  3 tenants  up 1 min 5 s  userevd 0.1.0\n"
 			 "events [||||||||||||||||||||||||            ::::::::::::] 50 of 100, 25 reserved\n"
 			 "refused -/s  lost -/s  throttled -/s\n"
@@ -122,13 +122,13 @@ TEST(a_frame_has_the_columns_that_fit)
 			 "web (lxc)     [||||||||: ]       8   10       0     2        7      -       -\n"
 			 "\\x1b[2Jbad    [          ]       0    -       0     1        0      -       -\n");
 	shown.output.width = 40;
-	ck_assert_str_eq(print(&shown, false), "embedded  guard off  4 connections  3...\n"
-					       "events  50 of 100, 25 reserved\n"
-					       "refused -/s  lost -/s  throttled -/s\n"
-					       "NAME          USED          EVENTS\n"
-					       "cron.service  [|||||     ]       5\n"
-					       "web (lxc)     [||||||||: ]       8\n"
-					       "\\x1b[2Jbad    [          ]       0\n");
+	ck_assert_str_eq(print(&shown), "embedded  guard off  4 connections  3...\n"
+					"events  50 of 100, 25 reserved\n"
+					"refused -/s  lost -/s  throttled -/s\n"
+					"NAME          USED          EVENTS\n"
+					"cron.service  [|||||     ]       5\n"
+					"web (lxc)     [||||||||: ]       8\n"
+					"\\x1b[2Jbad    [          ]       0\n");
 	shown.output.width = 200;
 	EXPECT_SHOWN(&shown,
 		     "EVENTS  MAX  +/-  RESERVE  LINGER  CONN  FILES  REFUSED  REF/S  LOST"
@@ -176,25 +176,10 @@ TEST(no_line_is_wider_than_the_terminal)
 
 		shown.output.width = columns;
 		shown.frame.order = columns % TENANT_ORDERS;
-		print(&shown, false);
+		print(&shown);
 		for (rest = printed; (line = strsep(&rest, "\n"));)
 			ck_assert_msg(display_width(line) <= columns, "%u: %s", columns, line);
 	}
-}
-
-TEST(keys_and_position_are_on_the_last_line)
-{
-	_cleanup_(frame_deinit) struct frame shown = begin_with_three(80);
-
-	shown.frame.order = 3;
-	ck_assert_str_eq(print(&shown, true),
-			 "q quit  ? help  sort by: events connections refusals [lost] throttled name");
-	shown.frame.most = 2;
-	ck_assert_str_eq(print(&shown, true), "1-2 of 3  q quit  ? help  sort by: lost");
-	shown.frame.first = 1;
-	ck_assert_str_eq(print(&shown, true), "2-3 of 3  q quit  ? help  sort by: lost");
-	EXPECT_SHOWN(&shown, "bad");
-	ck_assert_ptr_null(strstr(printed, "cron"));
 }
 
 TEST(a_bar_is_coloured_by_its_share)
@@ -213,7 +198,7 @@ TEST(a_bar_is_coloured_by_its_share)
 
 		shown.output.colour = true;
 		add(&shown.frame.look.tenants, (struct tenant){ "/demo/shop", cases[i].events, 100, 0, 1, 0, 0, 0 });
-		ck_assert_msg(strstr(strstr(print(&shown, false), "NAME"), cases[i].expected), "%s", printed);
+		ck_assert_msg(strstr(strstr(print(&shown), "NAME"), cases[i].expected), "%s", printed);
 	}
 }
 
