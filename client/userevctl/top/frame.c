@@ -20,7 +20,7 @@ static void frame_print(const struct output *output, enum style style, const cha
 
 static void print_machine(const struct top_frame *frame, const struct output *output)
 {
-	const struct cursor status = frame->look.status;
+	const struct cursor status = frame->tenants.status;
 	uint64_t used = row_get_u64(status, "charges"), most = row_get_u64(status, "capacity"),
 		 reserved = row_get_u64(status, "reserved");
 	struct safe_string guard = row_string(status, "guard");
@@ -68,23 +68,22 @@ void top_frame_print(const struct top_frame *frame, const struct output *output)
 	if (frame->trouble[0])
 		frame_print(output, STYLE_BAD, frame->trouble, "\n");
 	else
-		print_changes(&frame->look.tenants, output);
+		print_changes(&frame->tenants, output);
 	if (frame->help) {
 		tenant_columns_explain(output);
 		frame_print(output, STYLE_PLAIN, "A narrow terminal has the most important columns only.", "\n");
 		frame_print(output, STYLE_PLAIN,
 			    "e c r l t n and arrows sort; up, down and page keys scroll; ? goes back", "\n");
-	} else if (frame->look.tenants.n == 0) {
+	} else if (frame->tenants.n == 0) {
 		frame_print(output, STYLE_DIM, "No program is connected.", "\n");
 	} else {
-		tenant_views_print(&frame->look.tenants, output, frame->first, frame->most,
-				   tenant_orders[frame->order]);
+		tenant_views_print(&frame->tenants, output, frame->first, frame->most, tenant_orders[frame->order]);
 	}
 }
 
 void top_frame_print_keys(const struct top_frame *frame, const struct output *output)
 {
-	size_t n = frame->look.tenants.n;
+	size_t n = frame->tenants.n;
 	char text[LINE_TEXT_MAX], orders[128] = "";
 	struct text all = text_make(orders, sizeof(orders)), keys = text_make(text, sizeof(text));
 
