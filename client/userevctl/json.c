@@ -21,15 +21,6 @@ void json_begin(struct json *json, char bracket)
 	json->comma = false;
 }
 
-void json_line(struct json *json, char bracket)
-{
-	if (json->comma && !json->one_line) {
-		fputs(",\n ", json->file);
-		json->comma = false;
-	}
-	json_begin(json, bracket);
-}
-
 void json_end(struct json *json, char bracket)
 {
 	putc(bracket, json->file);

@@ -96,13 +96,10 @@ void table_print(const struct table *, const struct output *);
 /* json.c: writes JSON, one value after the other, with commas between them. */
 struct json {
 	FILE *file;
-	bool one_line; /* json_line() begins none */
 	bool comma;
 };
 
 void json_begin(struct json *, char bracket);
-/* The same on a line of its own, if it is not the first one. */
-void json_line(struct json *, char bracket);
 void json_end(struct json *, char bracket);
 /* … of the whole text. */
 void json_end_line(struct json *, char bracket);
