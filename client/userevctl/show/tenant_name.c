@@ -17,13 +17,13 @@
 
 #include "client/userevctl/show/tenant_name.h"
 
-#include <ctype.h>
 #include <regex.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
 #include "client/userevctl/ctl.h"
+#include "client/userevctl/escape.h"
 #include "daemon/identity/cgroup.h"
 #include "protocol/protocol.h"
 
@@ -58,16 +58,13 @@ static const struct form {
 /* With the characters that systemd writes as \xHH, because the name of a unit may not have them. */
 static void put_unescaped(struct text *text, const char *from, size_t length)
 {
-	for (size_t i = 0; i < length; i++) {
-		unsigned code;
-		char c = from[i];
+	for (const char *end = from + length, *next; from < end; from = next) {
+		char byte[4] = { *from };
 
-		if (c == '\\' && length - i >= 4 && from[i + 1] == 'x' && isxdigit((unsigned char)from[i + 2]) &&
-		    isxdigit((unsigned char)from[i + 3]) && sscanf(from + i + 2, "%2x", &code) == 1 && code > 0) {
-			c = (char)code;
-			i += 3;
-		}
-		text_put(text, &c, 1);
+		next = from + 1;
+		if (*from == '\\' && next < end && *next == 'x' && escape_take(&next, end, byte) == 0)
+			next = from + 1;
+		text_put(text, byte, 1);
 	}
 }
 
