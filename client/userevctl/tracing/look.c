@@ -50,8 +50,8 @@ static int turn_on(struct session *session, struct session_event *event)
 	}
 	/* The parser needs a name, and the event's own may be invalid in a description. "?" makes the parser fail. */
 	text_printf(&text, "event");
-	if (!format.exact || format.fields[0])
-		text_printf(&text, " %s", format.exact ? format.fields : "?");
+	if (!format.complete || format.fields[0])
+		text_printf(&text, " %s", format.complete ? format.fields : "?");
 	session->by_type[format.id] = event;
 	event->on = true;
 	return 0;

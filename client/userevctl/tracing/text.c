@@ -76,11 +76,10 @@ int text_read_format(char *text, struct event_format *ret)
 {
 	static const char field[] = "\tfield:";
 	struct text fields = text_make(ret->fields, sizeof(ret->fields));
-	unsigned end = COMMON_FIELDS_BYTES, offset, size;
+	unsigned offset, size;
 	char *line;
 
 	ret->id = 0;
-	ret->exact = true;
 	while ((line = strsep(&text, "\n")) && !begins(line, "print fmt:")) {
 		char *declaration = strsep(&line, ";");
 
@@ -89,15 +88,11 @@ int text_read_format(char *text, struct event_format *ret)
 			continue;
 		if (!line || sscanf(line, "\toffset:%u;\tsize:%u;", &offset, &size) != 2 || size > UINT16_MAX)
 			return -EBADMSG;
-		if (offset < COMMON_FIELDS_BYTES)
-			continue;
-		/* A description has no offsets: it determines the layout only without gaps. */
-		if (offset != end)
-			ret->exact = false;
-		end = offset + size;
-		text_put_field(&fields, declaration + strlen(field), size);
+		/* The event's own fields follow each other without gaps. */
+		if (offset >= COMMON_FIELDS_BYTES)
+			text_put_field(&fields, declaration + strlen(field), size);
 	}
-	ret->exact = ret->exact && !fields.cut;
+	ret->complete = !fields.cut;
 	return ret->id > 0 && ret->id <= UINT16_MAX ? 0 : -EBADMSG;
 }
 

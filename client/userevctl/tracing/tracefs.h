@@ -21,7 +21,7 @@ char *text_next_status(char **text, unsigned *ret_used_by);
 enum { FORMAT_FIELDS_MAX = 2 * WIRE_DESCRIPTION_MAX };
 struct event_format {
 	unsigned id;
-	bool exact; /* the fields determine the layout of a record */
+	bool complete; /* otherwise some fields are missing */
 	char fields[FORMAT_FIELDS_MAX];
 };
 /* An event's format file, which is overwritten: 0 or -EBADMSG. */
