@@ -40,8 +40,6 @@ int policy_explain(struct policy_question *);
 int policy_open(struct policy_question *);
 /* As a line, or as an item of a JSON array. */
 void problem_print(const struct problem *, const struct output *, struct json *);
-/* cgroups.c: warns of sections that match no cgroup of this machine, unless its cgroups are not visible here. */
-void policy_check_cgroups(const struct policy *, struct problems *);
 
 /* policy.c. Reads the files, and finds the tenant of a path that was typed: an enum exit_code. */
 int policy_find_tenant(struct policy_question *, const char *typed);

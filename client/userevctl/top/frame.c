@@ -24,10 +24,10 @@ static void print_machine(const struct top_frame *frame, const struct output *ou
 	uint64_t used = row_get_u64(status, "charges"), most = row_get_u64(status, "capacity"),
 		 reserved = row_get_u64(status, "reserved");
 	struct safe_string guard = row_string(status, "guard");
-	char bar[BAR_MOST + 3], text[LINE_TEXT_MAX];
-	int length =
-		snprintf(NULL, 0, "events  %" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved", used, most, reserved);
-	size_t left = output->width - MIN(output->width, (size_t)length + 2);
+	char numbers[96], bar[BAR_MOST + 3], text[LINE_TEXT_MAX];
+	int length = snprintf(numbers, sizeof(numbers), "%" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved", used, most,
+			      reserved);
+	size_t left = output->width - MIN(output->width, (size_t)length + strlen("events [] "));
 	enum style style = bar_make(bar, MIN(left, (size_t)BAR_MOST), used, most, reserved, true);
 
 	/* The reason why the guard is off is a long sentence, which `status` shows. */
@@ -38,8 +38,7 @@ static void print_machine(const struct top_frame *frame, const struct output *ou
 		 plural(row_get_u64(status, "tenants"), "tenant", "tenants").text,
 		 humane_duration(row_get_u64(status, "uptime")).text, row_string(status, "version").text);
 	frame_print(output, STYLE_BOLD, text, "\n");
-	snprintf(text, sizeof(text), "events %s %" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved",
-		 left < BAR_LEAST ? "" : bar, used, most, reserved);
+	snprintf(text, sizeof(text), "events %s %s", left < BAR_LEAST ? "" : bar, numbers);
 	frame_print(output, left < BAR_LEAST ? STYLE_PLAIN : style, text, "\n");
 }
 
