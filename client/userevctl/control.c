@@ -37,8 +37,10 @@ int control_open(const char *path, struct control **ret)
 
 struct control *control_free(struct control *control)
 {
-	if (control)
+	if (control) {
+		fdset_deinit(&control->fds);
 		fd_close(control->fd);
+	}
 	free(control);
 	return NULL;
 }
@@ -91,7 +93,7 @@ int control_request(const char *path, uint16_t kind, uint16_t flags, const char 
 
 struct control_refusal control_refusal;
 
-int control_receive_fds(struct control *control, struct message *ret, struct fdset *ret_fds)
+int control_receive(struct control *control, struct message *ret)
 {
 	struct text sentence = text_make(control_refusal.sentence, sizeof(control_refusal.sentence));
 	struct pollfd readable = { .fd = control->fd, .events = POLLIN };
@@ -100,11 +102,11 @@ int control_receive_fds(struct control *control, struct message *ret, struct fds
 	ssize_t size;
 	int n;
 
-	*ret_fds = (struct fdset){ 0 };
+	fdset_deinit(&control->fds);
 	n = poll(&readable, 1, control->timeout);
 	if (n <= 0)
 		return n < 0 ? -errno : -ETIMEDOUT;
-	size = transport_receive_fds(control->fd, control->buffer, sizeof(control->buffer), ret_fds, 0);
+	size = transport_receive_fds(control->fd, control->buffer, sizeof(control->buffer), &control->fds, 0);
 	if (size <= 0)
 		return size < 0 ? (int)size : -ECONNRESET;
 	if (decode_message(control->buffer, (size_t)size, &message) != 0)
@@ -117,13 +119,6 @@ int control_receive_fds(struct control *control, struct message *ret, struct fds
 		return -EBADMSG;
 	text_safe(&sentence, item.text, item.length);
 	return -EREMOTEIO;
-}
-
-int control_receive(struct control *control, struct message *ret)
-{
-	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
-
-	return control_receive_fds(control, ret, &fds);
 }
 
 int control_next_packet(struct control *control)

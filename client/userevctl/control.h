@@ -13,6 +13,7 @@ struct control {
 	uint32_t serial;
 	struct cursor rows; /* the rows of this packet that control_next_row() has not returned yet */
 	bool more;	    /* packets */
+	struct fdset fds;   /* of the last packet */
 	uint8_t buffer[WIRE_PACKET_MAX];
 };
 
@@ -46,8 +47,6 @@ int control_send(struct control *, struct packet *);
  * The message is valid until the next call.
  */
 int control_receive(struct control *, struct message *ret);
-/* … with the file descriptors that came with it, also if it fails; the caller closes them. */
-int control_receive_fds(struct control *, struct message *ret, struct fdset *ret_fds);
 /*
  * Receives one packet of the answer, whose rows control_next_row() returns: 0 or a negative errno. `more`: the answer goes on;
  * KIND_SYNCED ends it.

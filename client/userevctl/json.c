@@ -21,15 +21,6 @@ void json_begin(struct json *json, char bracket)
 	json->comma = false;
 }
 
-void json_line(struct json *json, char bracket)
-{
-	if (json->comma && !json->one_line) {
-		fputs(",\n ", json->file);
-		json->comma = false;
-	}
-	json_begin(json, bracket);
-}
-
 void json_end(struct json *json, char bracket)
 {
 	putc(bracket, json->file);
@@ -131,11 +122,15 @@ void json_put_fields(struct json *json, const struct row_field *field)
 			json_field(json, field, false);
 }
 
-void json_print_fields(FILE *file, const struct row_field *field)
+void json_put_object(struct json *json, const struct row_field *field)
 {
-	struct json json = { .file = file };
+	json_begin(json, '{');
+	json_put_fields(json, field);
+	json_end(json, '}');
+}
 
-	json_begin(&json, '{');
-	json_put_fields(&json, field);
-	json_end_line(&json, '}');
+void json_print_object(FILE *file, const struct row_field *field)
+{
+	json_put_object(&(struct json){ .file = file }, field);
+	putc('\n', file);
 }

@@ -56,21 +56,24 @@ int output_flush(const struct output *output)
 	return poll(&end, 1, 0) > 0 && end.revents & POLLERR ? -EPIPE : -EIO;
 }
 
-void humane_duration(uint64_t seconds, char *ret, size_t size)
+struct duration humane_duration(uint64_t seconds)
 {
 	static const struct {
 		uint64_t seconds;
 		const char *name;
 	} units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" }, { 1, "s" } };
+	struct duration ret;
 	size_t unit = 0;
 
 	while (unit < 3 && seconds < units[unit].seconds)
 		unit++;
 	if (unit == 3)
-		snprintf(ret, size, "%" PRIu64 " s", seconds);
+		snprintf(ret.text, sizeof(ret.text), "%" PRIu64 " s", seconds);
 	else
-		snprintf(ret, size, "%" PRIu64 " %s %" PRIu64 " %s", seconds / units[unit].seconds, units[unit].name,
-			 seconds % units[unit].seconds / units[unit + 1].seconds, units[unit + 1].name);
+		snprintf(ret.text, sizeof(ret.text), "%" PRIu64 " %s %" PRIu64 " %s", seconds / units[unit].seconds,
+			 units[unit].name, seconds % units[unit].seconds / units[unit + 1].seconds,
+			 units[unit + 1].name);
+	return ret;
 }
 
 struct plural plural(uint64_t count, const char *singular, const char *many)

@@ -40,7 +40,10 @@ struct safe_string row_string(struct cursor row, const char *key);
 struct safe_string safe_string(const char *text);
 
 /* "3 min 5 s" */
-void humane_duration(uint64_t seconds, char *ret, size_t size);
+struct duration {
+	char text[64];
+};
+struct duration humane_duration(uint64_t seconds);
 /* "1 record", "2 records", "65,000 records" */
 struct plural {
 	char text[64];
@@ -93,13 +96,10 @@ void table_print(const struct table *, const struct output *);
 /* json.c: writes JSON, one value after the other, with commas between them. */
 struct json {
 	FILE *file;
-	bool one_line; /* json_line() begins none */
 	bool comma;
 };
 
 void json_begin(struct json *, char bracket);
-/* The same on a line of its own, if it is not the first one. */
-void json_line(struct json *, char bracket);
 void json_end(struct json *, char bracket);
 /* … of the whole text. */
 void json_end_line(struct json *, char bracket);
@@ -113,15 +113,13 @@ void json_put_begin(struct json *, const char *key, char bracket);
 void json_row(struct json *, struct cursor row);
 void json_row_fields(struct json *, struct cursor row);
 
-/* Fields of an object that has been begun, or an object of just these, on a line. A text that is NULL is left out. */
-#define json_put(json, ...)   json_put_fields(json, (const struct row_field[]){ __VA_ARGS__, { 0 } })
-#define json_print(file, ...) json_print_fields(file, (const struct row_field[]){ __VA_ARGS__, { 0 } })
+/* Fields of an object that has been begun, or an object of just these, or that on a line. A text that is NULL is left out. */
+#define json_put(json, ...)    json_put_fields(json, (const struct row_field[]){ __VA_ARGS__, { 0 } })
+#define json_object(json, ...) json_put_object(json, (const struct row_field[]){ __VA_ARGS__, { 0 } })
+#define json_print(file, ...)  json_print_object(file, (const struct row_field[]){ __VA_ARGS__, { 0 } })
 void json_put_fields(struct json *, const struct row_field *);
-void json_print_fields(FILE *, const struct row_field *);
-static inline struct row_field json_bytes(const char *key, const void *value, size_t length)
-{
-	return (struct row_field){ ROW_BYTES, key, strlen(key), value, length, 0 };
-}
+void json_put_object(struct json *, const struct row_field *);
+void json_print_object(FILE *, const struct row_field *);
 static inline struct row_field json_text(const char *key, const char *text)
 {
 	return (struct row_field){ ROW_STRING, key, strlen(key), (const uint8_t *)text, text ? strlen(text) : 0, 0 };
@@ -133,4 +131,9 @@ static inline struct row_field json_u64(const char *key, uint64_t number)
 static inline struct row_field json_bool(const char *key, bool truth)
 {
 	return (struct row_field){ ROW_BOOL, key, strlen(key), NULL, 0, truth };
+}
+/* Otherwise the field is left out. */
+static inline struct row_field json_if(bool wanted, struct row_field field)
+{
+	return wanted ? field : (struct row_field){ .type = ROW_STRING, .key = field.key };
 }

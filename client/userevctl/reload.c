@@ -28,10 +28,9 @@ static bool take_row(struct cursor row, const struct output *output, struct json
 	*ret_loaded = loaded.number;
 	if (output->json) {
 		json_end(json, ']');
-		json_put(json, json_bool("loaded", *ret_loaded));
-		if (*ret_loaded)
-			json_put(json, json_u64("sections", sections), json_u64("files", files));
-		json_put(json, json_text("why", *why.text ? why.text : NULL));
+		json_put(json, json_bool("loaded", *ret_loaded), json_if(*ret_loaded, json_u64("sections", sections)),
+			 json_if(*ret_loaded, json_u64("files", files)),
+			 json_if(*why.text, json_text("why", why.text)));
 	} else if (*ret_loaded) {
 		fprintf(output->file, "loaded: %s from %s\n", plural(sections, "section", "sections").text,
 			plural(files, "file", "files").text);

@@ -40,6 +40,15 @@ int cgroup_of_process(const struct cgroups *, pid_t pid, char *ret_path, size_t 
 /* The cgroup's directory; false: the mount does not show it. */
 bool cgroup_directory(const struct cgroups *, const char *path, char *ret, size_t size);
 
+/* Whether the path is that of this cgroup, or of one inside. */
+static inline bool cgroup_is_inside(const char *path, const char *cgroup)
+{
+	size_t length = streq(cgroup, "/") ? 0 : strlen(cgroup);
+
+	return *path == '/' && *cgroup == '/' && strncmp(path, cgroup, length) == 0 &&
+	       (path[length] == '/' || path[length] == '\0');
+}
+
 /* The cgroup's id, which is its inode number; 0: it is not visible. */
 uint64_t cgroup_id(const struct cgroups *, const char *path);
 

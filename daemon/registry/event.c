@@ -109,21 +109,14 @@ static int event_new(struct registry *registry, const struct description *descri
 	return 0;
 }
 
-static bool is_inside(const char *path, const char *cgroup)
-{
-	size_t length = streq(cgroup, "/") ? 0 : strlen(cgroup);
-
-	return *path == '/' && *cgroup == '/' && strncmp(path, cgroup, length) == 0 &&
-	       (path[length] == '/' || path[length] == '\0');
-}
-
 /* A tenant whose cgroup contains the other one's, or lies inside of it: the two can know of each other anyway. */
 static const struct tenant *find_related(const struct tenant *tenant, const struct event *event)
 {
 	const struct grant *grant = LIST_FIRST(&event->grants);
 
 	for (unsigned n = 0; grant && n < HOLDERS_MAX; n++, grant = LIST_NEXT(grant, in_event))
-		if (is_inside(tenant->path, grant->tenant->path) || is_inside(grant->tenant->path, tenant->path))
+		if (cgroup_is_inside(tenant->path, grant->tenant->path) ||
+		    cgroup_is_inside(grant->tenant->path, tenant->path))
 			return grant->tenant;
 	return NULL;
 }

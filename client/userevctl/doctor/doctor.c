@@ -63,7 +63,6 @@ static bool check_connection(struct doctor *doctor)
 static int doctor_greet(struct doctor *doctor)
 {
 	const struct wire_hello hello = { 0 };
-	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
 	struct control *client = doctor->client;
 	struct packet packet = control_begin(client, KIND_HELLO);
 	struct text text = text_make(doctor->tenant, sizeof(doctor->tenant));
@@ -76,13 +75,13 @@ static int doctor_greet(struct doctor *doctor)
 	r = control_send(client, &packet);
 	/* A daemon that has refused the connection already may have closed it; its reason is still to be read. */
 	if (r == 0 || r == -EPIPE)
-		r = control_receive_fds(client, &message, &fds);
+		r = control_receive(client, &message);
 	if (r < 0)
 		return r;
 	if (message.kind != KIND_WELCOME || decode_welcome(message.body, &doctor->welcome, &tenant) != 0)
 		return -EBADMSG;
 	text_safe(&text, tenant.text, tenant.length);
-	doctor->page = fdset_steal(&fds, 0);
+	doctor->page = fdset_steal(&client->fds, 0);
 	r = control_ask(client, KIND_QUERY);
 	if (r == 0 || r == -EPIPE)
 		r = control_receive(client, &message);

@@ -42,7 +42,6 @@ void findings_begin(struct doctor *doctor)
 void finding(struct doctor *doctor, enum mark mark, const char *subject, const char *advice, const char *format, ...)
 {
 	const struct output *output = &doctor->ctl->output;
-	struct json *json = &doctor->json;
 	char sentence[8192];
 	va_list arguments;
 
@@ -52,10 +51,8 @@ void finding(struct doctor *doctor, enum mark mark, const char *subject, const c
 	doctor->failed |= mark == MARK_FAIL;
 	advice = advice && *advice ? advice : NULL;
 	if (doctor->ctl->output.json) {
-		json_begin(json, '{');
-		json_put(json, json_text("check", subject), json_text("result", marks[mark].name),
-			 json_text("sentence", sentence), json_text("advice", advice));
-		json_end(json, '}');
+		json_object(&doctor->json, json_text("check", subject), json_text("result", marks[mark].name),
+			    json_text("sentence", sentence), json_text("advice", advice));
 		return;
 	}
 	putc('[', output->file);

@@ -6,12 +6,6 @@
 
 #define WAIT_MS "10000" /* for a busy daemon */
 
-int emission_build(struct emission *emission, const char *const *assignments, size_t n, struct text *why)
-{
-	return record_build(&emission->description, assignments, n, emission->payload, sizeof(emission->payload),
-			    &emission->size, why);
-}
-
 static int explain_connection(const struct ctl *ctl, int error)
 {
 	const char *path = clients_socket_path(ctl);
@@ -104,7 +98,8 @@ static int emit_run(struct ctl *ctl)
 		ctl_expect_arguments(ctl, 1, 1);
 	r = description_parse(ctl->argv[0], strlen(ctl->argv[0]), &emission->description, &why);
 	if (r == 0 && !emission->from_stdin)
-		r = emission_build(emission, (const char *const *)ctl->argv + 1, (size_t)ctl->argc - 1, &why);
+		r = record_build(&emission->description, (const char *const *)ctl->argv + 1, (size_t)ctl->argc - 1,
+				 emission->payload, sizeof(emission->payload), &emission->size, &why);
 	if (r == -ENOSPC)
 		ctl_error("the record is too large: at most %d bytes reach every tracer.", WIRE_PAYLOAD_MAX);
 	else if (r != 0)

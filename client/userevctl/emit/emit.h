@@ -20,8 +20,6 @@ struct emission {
 	size_t size;
 };
 
-/* 0, REFUSAL_BAD_DESCRIPTION with the sentence in `why`, or -ENOSPC. */
-int emission_build(struct emission *, const char *const *assignments, size_t n, struct text *why);
 /* Writes the record: 1; 0: no tracer is active; or a negative errno: it is lost. */
 int emission_write(struct emission *);
 const char *emission_name(const struct emission *);

@@ -82,28 +82,23 @@ static void begin_assignment(struct splitter *splitter)
 
 /* --- text in double quotes --- */
 
-static void copy_escape(struct splitter *splitter)
+static void copy_quoted(struct splitter *splitter)
 {
-	char bytes[4];
 	size_t n;
 
 	splitter->from++;
-	n = escape_take(&splitter->from, splitter->from + strlen(splitter->from), bytes);
-	if (n == 0)
-		refuse_line(splitter,
-			    "a backslash stands before \", \\, /, b, f, n, r, t, xNN or uNNNN, but not for a NUL");
-	for (size_t i = 0; i < n; i++)
-		*splitter->to++ = bytes[i];
-}
-
-static void copy_quoted(struct splitter *splitter)
-{
-	splitter->from++;
 	while (*splitter->from && *splitter->from != '"') {
-		if (*splitter->from == '\\')
-			copy_escape(splitter);
-		else
+		if (*splitter->from != '\\') {
 			copy_byte(splitter);
+			continue;
+		}
+		splitter->from++;
+		n = escape_take(&splitter->from, splitter->from + strlen(splitter->from), splitter->to);
+		if (n == 0)
+			refuse_line(
+				splitter,
+				"a backslash stands before \", \\, /, b, f, n, r, t, xNN or uNNNN, but not for a NUL");
+		splitter->to += n;
 	}
 	if (*splitter->from)
 		splitter->from++;

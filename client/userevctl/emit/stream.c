@@ -6,7 +6,6 @@
  */
 
 #include <poll.h>
-#include <sys/time.h>
 
 #include "client/userevctl/emit/emit.h"
 
@@ -14,25 +13,10 @@ enum { LINE_MAX_BYTES = 1 << 16 }; /* the largest record, each of its bytes writ
 
 struct stream {
 	struct emission *emission;
-	uint64_t lines;
-	uint64_t written;
-	uint64_t untraced;
-	uint64_t lost;
-	uint64_t refused;
+	uint64_t lines, written, untraced, lost, refused;
 	size_t length; /* LINE_MAX_BYTES + 1: the line is too long */
 	char line[LINE_MAX_BYTES + 1];
 };
-
-static volatile sig_atomic_t stop_signal; /* 0: none */
-static volatile sig_atomic_t second_over;
-
-static void on_signal(int number)
-{
-	if (number == SIGALRM)
-		second_over = true;
-	else
-		stop_signal = number;
-}
 
 static void take_line(struct stream *stream)
 {
@@ -50,7 +34,8 @@ static void take_line(struct stream *stream)
 		r = emit_line_split(stream->line, length, assignments, ARRAY_SIZE(assignments), &n, &why);
 	}
 	if (r == 0)
-		r = emission_build(emission, assignments, n, &why);
+		r = record_build(&emission->description, assignments, n, emission->payload, sizeof(emission->payload),
+				 &emission->size, &why);
 	if (r == -E2BIG)
 		text_printf(&why, "it is too long");
 	else if (r == -ENOSPC)
@@ -66,30 +51,39 @@ static void take_line(struct stream *stream)
 	stream->untraced += r == 0;
 }
 
-/* Until the end: 0 or a negative errno. */
-static int read_lines(struct stream *stream)
+/* Until the end: 0, the signal that came, or a negative errno. */
+static int read_lines(struct stream *stream, int signals)
 {
-	int c = 0;
+	struct pollfd wanted[] = {
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+		{ .fd = signals, .events = POLLIN },
+	};
+	char bytes[BUFSIZ];
+	uint64_t due = 0;
+	ssize_t n = -1;
 
-	while (c != EOF && !stop_signal) {
+	while (n != 0) {
 		/* After a restart the daemon does not know the event; userev_connected() registers it again. */
-		if (second_over) {
-			second_over = false;
+		if (ctl_now_ns() >= due) {
 			userev_connected(stream->emission->userev);
+			due = ctl_now_ns() + NS_PER_S;
 		}
-		c = getc(stdin);
-		if (c == EOF && ferror(stdin) && errno != EINTR && errno != EAGAIN)
+		if (poll(wanted, ARRAY_SIZE(wanted), 1000) <= 0)
+			continue;
+		if (wanted[1].revents)
+			return signals_next(signals);
+		n = read(STDIN_FILENO, bytes, sizeof(bytes));
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
-		if (c == EOF && ferror(stdin)) {
-			poll(&(struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN }, 1, 1000);
-			clearerr(stdin);
-			c = 0;
-		} else if (c == '\n' || (c == EOF && stream->length > 0)) {
-			take_line(stream);
-		} else if (c != EOF && stream->length <= LINE_MAX_BYTES) {
-			stream->line[stream->length++] = (char)c;
+		for (ssize_t i = 0; i < n; i++) {
+			if (bytes[i] == '\n')
+				take_line(stream);
+			else if (stream->length <= LINE_MAX_BYTES)
+				stream->line[stream->length++] = bytes[i];
 		}
 	}
+	if (stream->length > 0)
+		take_line(stream);
 	return 0;
 }
 
@@ -111,21 +105,16 @@ static void stream_report(const struct stream *stream)
 
 int emit_stream(struct emission *emission)
 {
-	static const int signals[] = { SIGALRM, SIGINT, SIGTERM, SIGHUP };
-	const struct itimerval second = { { 1, 0 }, { 1, 0 } };
 	_cleanup_(freep) struct stream *stream = must(calloc(1, sizeof(*stream)));
-	int r;
+	int signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP)), r;
 
 	stream->emission = emission;
-	/* Without SA_RESTART: each second the read ends, and the signals are looked at. */
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaction(signals[i], &(struct sigaction){ .sa_handler = on_signal }, NULL);
-	setitimer(ITIMER_REAL, &second, NULL);
-	r = read_lines(stream);
+	r = signals < 0 ? -errno : read_lines(stream, signals);
 	if (r < 0)
 		ctl_error("cannot read stdin: %s.", strerror(-r));
 	stream_report(stream);
-	if (stop_signal)
-		ctl_end_by(emission->ctl, stop_signal);
+	if (r > 0)
+		ctl_end_by(emission->ctl, r);
+	fd_close(signals);
 	return r < 0 || stream->refused > 0 || stream->lost > 0 ? EXIT_REFUSED : EXIT_DONE;
 }

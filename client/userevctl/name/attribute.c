@@ -25,33 +25,24 @@ static void forget_claims(const char *around)
 	}
 }
 
-static int claim_write(char *directory, const char *value)
-{
-	char attribute[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX], *slash = strrchr(directory, '/');
-
-	*slash = '\0';
-	snprintf(attribute, sizeof(attribute), "%s%s", NAME_CLAIM_ATTRIBUTE, slash + 1);
-	forget_claims(directory);
-	return setxattr(directory, attribute, value, strlen(value), 0) < 0 ? -errno : 0;
-}
-
-/* Or ends like it: as "/a/", "/." and "/a/." do. */
-static bool is_root(const char *path)
-{
-	const char *last = strrchr(path, '/');
-
-	return !last || !last[1] || streq(last, "/.");
-}
-
 int name_write(const struct cgroups *cgroups, const char *path, const char *engine, const char *name)
 {
-	char value[ENGINE_NAME_MAX + 1 + TENANT_NAME_MAX + 1], directory[2 * PATH_MAX];
+	char value[ENGINE_NAME_MAX + 1 + TENANT_NAME_MAX + 1], directory[2 * PATH_MAX],
+		claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX];
 	struct text text = text_make(value, sizeof(value));
+	char *last = strrchr(path, '/');
 
 	text_printf(&text, "%s %s", engine, name);
-	if (is_root(path) || !cgroup_directory(cgroups, path, directory, sizeof(directory)))
+	/* The root of all cgroups has no name, and other paths do not end as it may: "/a/", "/." and "/a/.". */
+	if (!last || !last[1] || streq(last, "/.") || !cgroup_directory(cgroups, path, directory, sizeof(directory)))
 		return -ENOENT;
 	if (setxattr(directory, NAME_ATTRIBUTE, value, strlen(value), 0) == 0)
 		return 0;
-	return errno == EPERM ? claim_write(directory, value) : -errno;
+	if (errno != EPERM)
+		return -errno;
+	last = strrchr(directory, '/');
+	*last = '\0';
+	snprintf(claim, sizeof(claim), "%s%s", NAME_CLAIM_ATTRIBUTE, last + 1);
+	forget_claims(directory);
+	return setxattr(directory, claim, value, strlen(value), 0) < 0 ? -errno : 0;
 }

@@ -5,9 +5,14 @@
 #include "client/userevctl/escape.h"
 #include "protocol/base/text.h"
 
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static void skip_space(struct json_value *value)
 {
-	while (value->at < value->end && strchr(" \t\r\n", *value->at) && *value->at)
+	while (value->at < value->end && is_space(*value->at))
 		value->at++;
 }
 
@@ -42,12 +47,9 @@ static struct json_value skip_value(struct json_value *value)
 		depth -= c == '}' || c == ']';
 	}
 	ret.end = value->at;
+	while (ret.end > ret.at && is_space(ret.end[-1]))
+		ret.end--;
 	return ret;
-}
-
-struct json_value json_value_make(const char *text, size_t length)
-{
-	return (struct json_value){ text, text + length };
 }
 
 struct json_value json_member(struct json_value object, const char *key)
@@ -93,16 +95,4 @@ bool json_string_of(struct json_value value, char *ret, size_t size)
 		text_put(&text, bytes, n);
 	}
 	return value.at < value.end && !text.cut && text.length == strlen(ret);
-}
-
-bool json_number_of(struct json_value value, uint64_t *ret)
-{
-	skip_space(&value);
-	*ret = 0;
-	if (value.at == value.end)
-		return false;
-	for (; value.at < value.end && *value.at >= '0' && *value.at <= '9' && *ret < UINT64_MAX / 10 - 1; value.at++)
-		*ret = *ret * 10 + (uint64_t)(*value.at - '0');
-	skip_space(&value);
-	return value.at == value.end;
 }

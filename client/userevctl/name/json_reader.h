@@ -8,16 +8,13 @@
 
 #include "protocol/base/base.h"
 
+/* Without blanks around it. An empty one has no members. */
 struct json_value {
 	const char *at, *end;
 };
 
-/* Empty values have no members. */
-struct json_value json_value_make(const char *text, size_t length);
 struct json_value json_member(struct json_value object, const char *key);
 /* The next of an array, until it has none: `array` goes on. */
 bool json_next(struct json_value *array, struct json_value *ret);
 /* A string without a NUL that fits. */
 bool json_string_of(struct json_value, char *ret, size_t size);
-/* 0 or a positive number. */
-bool json_number_of(struct json_value, uint64_t *ret);

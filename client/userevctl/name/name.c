@@ -4,14 +4,10 @@
 
 #include "client/userevctl/name/name.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 
 #include "client/userevctl/ctl.h"
 #include "daemon/identity/cgroup.h"
-
-enum { STATE_MAX = 1 << 20, STATE_WAIT_MS = 1000 };
 
 struct naming_options {
 	const char *engine;
@@ -59,16 +55,6 @@ static bool cut_behind(char *path, const char *text)
 	return false;
 }
 
-/* We run beside the container. In its cgroup we would be the container, or not see where it is. */
-static bool is_inside(const struct cgroups *cgroups, const char *path)
-{
-	size_t length = strlen(path);
-	char own[PATH_MAX];
-
-	return cgroup_of_process(cgroups, getpid(), own, sizeof(own)) < 0 ||
-	       (strncmp(own, path, length) == 0 && (own[length] == '/' || own[length] == '\0'));
-}
-
 /* Its pod's cgroup is around it: with the UID as it is, or with underscores in the name of a slice. */
 static void name_pod(const struct cgroups *cgroups, struct naming *naming, char *path)
 {
@@ -83,27 +69,15 @@ static void name_pod(const struct cgroups *cgroups, struct naming *naming, char 
 		write_checked(cgroups, path, naming->engine, naming->pod);
 }
 
-/* The runtime closes its end behind the state. */
-static size_t read_state(char *state)
-{
-	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
-	size_t size = 0;
-	ssize_t n = 1;
-
-	while (n > 0 && size < STATE_MAX && poll(&input, 1, STATE_WAIT_MS) > 0) {
-		n = read(STDIN_FILENO, state + size, STATE_MAX - size);
-		size += n > 0 ? (size_t)n : 0;
-	}
-	return size;
-}
-
 static void name_by_hook(const struct cgroups *cgroups)
 {
-	_cleanup_(freep) char *state = must(malloc(STATE_MAX));
+	size_t size;
+	/* The runtime closes its end behind the state. */
+	_cleanup_(freep) char *state = read_whole(STDIN_FILENO, &size);
 	struct naming naming;
-	char path[PATH_MAX];
+	char path[PATH_MAX], own[PATH_MAX];
 
-	if (!naming_of_oci_state(state, read_state(state), &naming)) {
+	if (!naming_of_oci_state(state, size, &naming)) {
 		ctl_error("no state of a container came on the standard input.");
 		return;
 	}
@@ -113,7 +87,8 @@ static void name_by_hook(const struct cgroups *cgroups)
 	}
 	if (!*naming.id || !cut_behind(path, naming.id))
 		ctl_error("the cgroup %s is not this container's own: its id is not in it.", excerpt_of(path).text);
-	else if (is_inside(cgroups, path))
+	/* In the container's cgroup we would be the container, or not see where it is. */
+	else if (cgroup_of_process(cgroups, getpid(), own, sizeof(own)) < 0 || cgroup_is_inside(own, path))
 		ctl_error("the hook runs in the container's own cgroup, %s, which so gets no name.",
 			  excerpt_of(path).text);
 	else if (write_checked(cgroups, path, naming.engine, naming.name) == 0)

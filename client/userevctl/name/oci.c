@@ -13,33 +13,30 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 
 #include "client/userevctl/name/json_reader.h"
 #include "client/userevctl/name/name.h"
+#include "protocol/base/number.h"
 #include "protocol/base/text.h"
 
-enum { FILE_MAX = 16 << 20 };
+enum { WHOLE_MAX = 16 << 20, PIECE = 1 << 16, INPUT_WAIT_MS = 1000 };
 
-/* NULL: there is no such file, or it is too big. */
-static char *read_whole(const char *path, size_t *ret_size)
+char *read_whole(int fd, size_t *ret_size)
 {
-	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	_cleanup_(freep) char *text = NULL;
-	size_t room = 0;
-	ssize_t n = fd < 0 ? -1 : 1;
+	struct pollfd input = { .fd = fd, .events = POLLIN };
+	char *text = malloc(PIECE), *more = text;
+	ssize_t n = fd < 0 ? 0 : 1;
 
-	for (*ret_size = 0; n > 0 && *ret_size<FILE_MAX; *ret_size += n> 0 ? (size_t)n : 0) {
-		if (*ret_size == room) {
-			char *more = realloc(text, room = MAX(room * 2, (size_t)65536));
-
-			if (!more)
-				return NULL;
-			text = more;
-		}
-		n = read(fd, text + *ret_size, room - *ret_size);
+	for (*ret_size = 0; more && n > 0 && *ret_size < WHOLE_MAX && poll(&input, 1, INPUT_WAIT_MS) > 0;) {
+		n = read(fd, text + *ret_size, PIECE - *ret_size % PIECE);
+		*ret_size += (size_t)MAX(n, 0);
+		more = *ret_size % PIECE == 0 ? realloc(text, *ret_size + PIECE) : text;
+		text = more ? more : text;
 	}
-	return n == 0 ? steal_pointer(text) : NULL;
+	fd_close(fd);
+	return text;
 }
 
 static bool annotation(struct json_value annotations, const char *key, char *ret, size_t size)
@@ -85,10 +82,8 @@ static bool name_of_storage(const char *bundle, struct naming *ret)
 	size_t size;
 
 	snprintf(path, sizeof(path), "%s/../../containers.json", bundle);
-	text = read_whole(path, &size);
-	if (!text)
-		return false;
-	array = json_value_make(text, size);
+	text = read_whole(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), &size);
+	array = (struct json_value){ text, text + size };
 	while (json_next(&array, &entry)) {
 		names = json_member(entry, "names");
 		if (json_string_of(json_member(entry, "id"), id, sizeof(id)) && streq(id, ret->id) &&
@@ -102,12 +97,16 @@ static bool name_of_storage(const char *bundle, struct naming *ret)
 static bool name_of_docker(struct naming *ret)
 {
 	_cleanup_(freep) char *text = NULL;
+	struct json_value whole;
 	char path[PATH_MAX];
 	size_t size;
 
 	snprintf(path, sizeof(path), "/var/lib/docker/containers/%s/config.v2.json", ret->id);
-	text = strchr(ret->id, '/') ? NULL : read_whole(path, &size);
-	if (!text || !json_string_of(json_member(json_value_make(text, size), "Name"), ret->name, sizeof(ret->name)))
+	if (strchr(ret->id, '/'))
+		return false;
+	text = read_whole(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), &size);
+	whole = (struct json_value){ text, text + size };
+	if (!json_string_of(json_member(whole, "Name"), ret->name, sizeof(ret->name)))
 		return false;
 	if (*ret->name == '/')
 		memmove(ret->name, ret->name + 1, strlen(ret->name));
@@ -134,14 +133,14 @@ static void find_name(struct json_value annotations, const char *bundle, struct 
 
 bool naming_of_oci_state(const char *text, size_t size, struct naming *ret)
 {
-	struct json_value state = json_value_make(text, size);
+	const struct json_value state = { text, text + size }, number = json_member(state, "pid");
 	char bundle[PATH_MAX];
 	uint64_t pid;
 
 	*ret = (struct naming){ 0 };
 	if (!json_string_of(json_member(state, "id"), ret->id, sizeof(ret->id)) ||
 	    !json_string_of(json_member(state, "bundle"), bundle, sizeof(bundle)) ||
-	    !json_number_of(json_member(state, "pid"), &pid) || pid == 0 || pid > INT32_MAX)
+	    number_parse(number.at, (size_t)(number.end - number.at), INT32_MAX, &pid) != NUMBER_GOOD || pid == 0)
 		return false;
 	ret->pid = (pid_t)pid;
 	find_name(json_member(state, "annotations"), bundle, ret);

@@ -4,18 +4,19 @@
 
 #include "client/userevctl/policy/policy.h"
 
+#include <fts.h>
+
+#include "daemon/identity/cgroup.h"
+
 void problem_print(const struct problem *problem, const struct output *output, struct json *json)
 {
 	bool error = problem->severity == PROBLEM_ERROR;
 	enum style style = error ? STYLE_BAD : STYLE_BOLD;
 
 	if (output->json) {
-		json_begin(json, '{');
-		json_put(json, json_text("severity", error ? "error" : "warning"), json_text("file", problem->file));
-		if (problem->line > 0)
-			json_put(json, json_u64("line", problem->line));
-		json_put(json, json_text("key", problem->key), json_text("sentence", problem->sentence));
-		json_end(json, '}');
+		json_object(json, json_text("severity", error ? "error" : "warning"), json_text("file", problem->file),
+			    json_if(problem->line > 0, json_u64("line", problem->line)), json_text("key", problem->key),
+			    json_text("sentence", problem->sentence));
 		return;
 	}
 	output_styled(output, style, "%s", safe_string(problem->file).text);
@@ -71,6 +72,45 @@ int policy_open(struct policy_question *question)
 	return r == 0 ? EXIT_DONE : EXIT_REFUSED;
 }
 
+/*
+ * A section that matches no cgroup of this machine is most often misspelt, or for another cgroup driver. It is a warning, since a cgroup
+ * that is made later may match it. Without visible cgroups there is none.
+ */
+static void check_cgroups(const struct policy *policy, struct problems *problems)
+{
+	size_t n = policy->sections.n;
+	_cleanup_(freep) bool *matched = must(calloc(n + 1, sizeof(*matched)));
+	struct cgroups cgroups;
+	FTSENT *entry;
+	FTS *tree;
+
+	/* In a cgroup namespace, paths differ from those that the daemon sees. */
+	if (cgroups_find(NULL, &cgroups) < 0 || !*cgroups.mount || !streq(cgroups.root, "/"))
+		return;
+	tree = fts_open((char *const[]){ cgroups.mount, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	while (tree && (entry = fts_read(tree))) {
+		const char *path = entry->fts_path + strlen(cgroups.mount);
+
+		if (entry->fts_info != FTS_D)
+			continue;
+		path = *path ? path : "/";
+		for (size_t i = 0; i < n; i++)
+			matched[i] |= pattern_matches(&policy->sections.at[i]->pattern, path, path_depth(path));
+		if (entry->fts_level == POLICY_LEVELS_MAX)
+			fts_set(tree, entry, FTS_SKIP);
+	}
+	if (tree)
+		fts_close(tree);
+	for (size_t i = 0; i < n; i++) {
+		const struct policy_origin *section = &policy->sections.at[i]->origin;
+
+		if (!matched[i])
+			problems_add(problems, PROBLEM_WARNING, (struct place){ section->file, section->line, NULL },
+				     "[%s]: no cgroup matches that here now; systemd-cgls shows those that there are",
+				     excerpt_of(section->section).text);
+	}
+}
+
 int policy_check(struct policy_question *question)
 {
 	struct ctl *ctl = question->ctl;
@@ -86,7 +126,7 @@ int policy_check(struct policy_question *question)
 	}
 	/* The cgroups of this machine have nothing to do with files that are named, or another machine's. */
 	if (r == 0 && ctl->argc == 0 && !question->root)
-		policy_check_cgroups(question->policy, &question->problems);
+		check_cgroups(question->policy, &question->problems);
 	if (question->strict)
 		problems_be_strict(&question->problems);
 	if (question->problems.failed)

@@ -11,7 +11,6 @@
 
 struct explanation {
 	struct policy_question *question;
-	struct tenancy tenancy;
 	struct policy_rules rules;
 	char name[DESCRIPTION_NAME_MAX + 1]; /* with its prefix; "": the description is wrong */
 	int refusal;			     /* REFUSAL_NONE: it is allowed */
@@ -26,19 +25,20 @@ static void explanation_decide(struct explanation *explanation)
 {
 	static struct description description; /* large */
 	const struct policy_question *question = explanation->question;
+	const uint16_t flags =
+		(question->persist ? REGISTER_PERSIST : 0) | (question->multi_format ? REGISTER_MULTI_FORMAT : 0);
 	const char *text = question->ctl->argv[1];
-	const char *const strings[] = { explanation->tenancy.cgroup, text };
+	const char *const strings[] = { question->tenancy.cgroup, text };
 	struct text why = text_make(explanation->why, sizeof(explanation->why));
 
-	policy_resolve(question->policy, explanation->tenancy.path, &explanation->rules);
-	explanation->refusal = policy_admit(&explanation->rules, text, strlen(text), policy_question_flags(question),
-					    &description, &explanation->verdict, &why);
+	policy_resolve(question->policy, question->tenancy.path, &explanation->rules);
+	explanation->refusal =
+		policy_admit(&explanation->rules, text, strlen(text), flags, &description, &explanation->verdict, &why);
 	if (explanation->verdict.key != POLICY_KEYS)
 		string_copy(explanation->name, description.name_length + 1, description.canonical);
-	if (question->is_ours &&
-	    (control_request(question->ctl->control_socket, KIND_EXPLAIN, policy_question_flags(question), strings,
-			     ARRAY_SIZE(strings), &explanation->daemon) < 0 ||
-	     control_next_row(explanation->daemon, &explanation->answer) <= 0))
+	if (question->is_ours && (control_request(question->ctl->control_socket, KIND_EXPLAIN, flags, strings,
+						  ARRAY_SIZE(strings), &explanation->daemon) < 0 ||
+				  control_next_row(explanation->daemon, &explanation->answer) <= 0))
 		explanation->daemon = control_free(explanation->daemon);
 	explanation->granted = explanation->refusal == REFUSAL_NONE &&
 			       (!explanation->daemon || row_get_u64(explanation->answer, "granted"));
@@ -49,7 +49,7 @@ static void put_rules(struct values *values, const struct explanation *explanati
 {
 	const struct policy_verdict *verdict = &explanation->verdict;
 	const struct policy_value *prefix = explanation->rules.value[POLICY_NAME_PREFIX];
-	const char *tenant = explanation->tenancy.path;
+	const char *tenant = values->question->tenancy.path;
 
 	if (*explanation->name && prefix->text)
 		values_put(values, tenant, POLICY_NAME_PREFIX, prefix);
@@ -58,7 +58,7 @@ static void put_rules(struct values *values, const struct explanation *explanati
 				&verdict->glob->origin);
 	else if (*explanation->name)
 		values_put(values, tenant, verdict->key, verdict->value);
-	values_put_levels(values, explanation->question->policy, &explanation->tenancy);
+	values_put_levels(values);
 }
 
 /* The events, files and leases in use at every level, and the limits. */
@@ -132,10 +132,9 @@ static int put_decision(const struct explanation *explanation, struct json *json
 	int r = 0;
 
 	json_put(json, json_bool("allowed", explanation->granted),
-		 json_text("event", *explanation->name ? explanation->name : NULL));
-	if (explanation->refusal != REFUSAL_NONE)
-		json_put(json, json_text("refusal", refusal_name((uint32_t)explanation->refusal)),
-			 json_text("sentence", explanation->why));
+		 json_if(*explanation->name, json_text("event", explanation->name)),
+		 json_if(explanation->refusal, json_text("refusal", refusal_name((uint32_t)explanation->refusal))),
+		 json_if(explanation->refusal, json_text("sentence", explanation->why)));
 	if (explanation->daemon) {
 		json_put_begin(json, "ledger", '[');
 		do
@@ -152,14 +151,14 @@ int policy_explain(struct policy_question *question)
 	struct explanation explanation = { .question = question };
 	struct ctl *ctl = question->ctl;
 	struct values values;
-	int r = policy_find_tenant(question, ctl->argv[0], &explanation.tenancy);
+	int r = policy_find_tenant(question, ctl->argv[0]);
 
 	if (r != EXIT_DONE)
 		return r;
 	explanation_decide(&explanation);
 	if (!ctl->output.json)
 		print_decision(&explanation, &ctl->output);
-	values_begin(&values, ctl, &explanation.tenancy);
+	values_begin(&values, question);
 	put_rules(&values, &explanation);
 	values_end(&values);
 	if (ctl->output.json)
@@ -169,7 +168,6 @@ int policy_explain(struct policy_question *question)
 	control_free(explanation.daemon);
 	if (r < 0)
 		return ctl_output_failed(r);
-	policy_note_tenancy(&explanation.tenancy);
 	r = ctl_finish(ctl);
 	return explanation.granted ? r : EXIT_REFUSED;
 }

@@ -40,8 +40,9 @@ static enum policy_tenant rule_of(void *data, const char *path)
 }
 
 /* As the daemon does it; but the cgroup may be on another machine, or not be there yet. */
-int policy_find_tenant(struct policy_question *question, const char *typed, struct tenancy *ret)
+int policy_find_tenant(struct policy_question *question, const char *typed)
 {
+	struct tenancy *ret = &question->tenancy;
 	struct cgroups cgroups = { 0 };
 	struct search search = { .cgroups = &cgroups, .tenancy = ret };
 	size_t length = strlen(typed);
@@ -59,7 +60,7 @@ int policy_find_tenant(struct policy_question *question, const char *typed, stru
 	if (r != EXIT_DONE)
 		return r;
 	search.policy = question->policy;
-	*ret = (struct tenancy){ .sure = true };
+	ret->sure = true;
 	string_copy(ret->cgroup, length + 1, typed);
 	string_copy(ret->path, sizeof(ret->path), ret->cgroup);
 	if (!question->root)
@@ -73,12 +74,6 @@ int policy_find_tenant(struct policy_question *question, const char *typed, stru
 		ret->by = cgroup_is_delegated(&cgroups, ret->path) ? "delegation" : "level";
 	}
 	return EXIT_DONE;
-}
-
-void policy_note_tenancy(const struct tenancy *tenancy)
-{
-	if (!tenancy->sure)
-		ctl_note("Not all of these cgroups are here: if one further out is delegated, that is the tenant.");
 }
 
 static const struct verb {
@@ -118,6 +113,8 @@ static int policy_run(struct ctl *ctl)
 	if (!question.directories)
 		question.directories = *question.found ? question.found : POLICY_DIRECTORIES;
 	r = verb->run(&question);
+	if (question.tenancy.by && !question.tenancy.sure)
+		ctl_note("Not all of these cgroups are here: if one further out is delegated, that is the tenant.");
 	policy_unref(question.policy);
 	problems_deinit(&question.problems);
 	return r;

@@ -8,6 +8,15 @@
 #include "client/userevctl/ctl.h"
 #include "daemon/policy/policy.h"
 
+/* Which cgroup is the tenant of a cgroup. */
+struct tenancy {
+	char cgroup[PATH_MAX];
+	char path[PATH_MAX];	     /* of the tenant */
+	struct policy_origin origin; /* of the Tenant= that decides it, if one does */
+	const char *by;		     /* "policy", "delegation", "level"; NULL: the question is not about a cgroup */
+	bool sure;		     /* false: a cgroup that is not visible here may be delegated */
+};
+
 struct policy_question {
 	struct ctl *ctl;
 	const char *directories;
@@ -19,6 +28,7 @@ struct policy_question {
 	bool persist, multi_format; /* REGISTER_… */
 	struct problems problems;
 	struct policy *policy;
+	struct tenancy tenancy;
 };
 
 /* check.c, show.c, explain.c: an enum exit_code. */
@@ -26,42 +36,26 @@ int policy_check(struct policy_question *);
 int policy_show(struct policy_question *);
 int policy_explain(struct policy_question *);
 
-static inline uint16_t policy_question_flags(const struct policy_question *question)
-{
-	return (question->persist ? REGISTER_PERSIST : 0) | (question->multi_format ? REGISTER_MULTI_FORMAT : 0);
-}
-
 /* check.c. Reads the files, and prints their problems on stderr: an enum exit_code. */
 int policy_open(struct policy_question *);
 /* As a line, or as an item of a JSON array. */
 void problem_print(const struct problem *, const struct output *, struct json *);
-/* cgroups.c: warns of sections that match no cgroup of this machine, unless its cgroups are not visible here. */
-void policy_check_cgroups(const struct policy *, struct problems *);
 
-/* policy.c: which cgroup is the tenant of a cgroup. */
-struct tenancy {
-	char cgroup[PATH_MAX];
-	char path[PATH_MAX];	     /* of the tenant */
-	struct policy_origin origin; /* of the Tenant= that decides it, if one does */
-	const char *by;		     /* "policy", "delegation", "level" */
-	bool sure;		     /* false: a cgroup that is not visible here may be delegated */
-};
-/* Of a path that was typed: an enum exit_code. */
-int policy_find_tenant(struct policy_question *, const char *typed, struct tenancy *ret);
-void policy_note_tenancy(const struct tenancy *);
+/* policy.c. Reads the files, and finds the tenant of a path that was typed: an enum exit_code. */
+int policy_find_tenant(struct policy_question *, const char *typed);
 
 /* show.c: values and their origins, as rows of a table or in JSON. */
 struct values {
-	struct ctl *ctl;
+	const struct policy_question *question;
 	struct table table;
 	struct json json;
 };
-/* Begins the table, or an object of JSON with the tenant, unless NULL. */
-void values_begin(struct values *, struct ctl *, const struct tenancy *);
+/* Begins the table, or an object of JSON with the tenant, if there is one. */
+void values_begin(struct values *, const struct policy_question *);
 /* Ends the table; the caller ends the object. */
 void values_end(struct values *);
 void values_put_text(struct values *, const char *cgroup, const char *key, const char *value,
 		     const struct policy_origin *);
 void values_put(struct values *, const char *cgroup, enum policy_key, const struct policy_value *);
 /* The tenant, the limits of all levels down to the path, and those of [Daemon] where the tenant has none. */
-void values_put_levels(struct values *, const struct policy *, const struct tenancy *);
+void values_put_levels(struct values *);

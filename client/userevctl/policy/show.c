@@ -4,23 +4,24 @@
 
 #include "client/userevctl/policy/policy.h"
 
-void values_begin(struct values *values, struct ctl *ctl, const struct tenancy *tenancy)
+void values_begin(struct values *values, const struct policy_question *question)
 {
 	static const struct column columns[] = {
 		{ "CGROUP", COLUMN_PATH, 0 }, { "KEY", COLUMN_TEXT, 0 },     { "VALUE", COLUMN_LONG, 0 },
 		{ "FROM", COLUMN_PATH, 0 },   { "SECTION", COLUMN_PATH, 0 },
 	};
+	const struct tenancy *tenancy = &question->tenancy;
 	struct json *json = &values->json;
 
 	*values = (struct values){
-		.ctl = ctl,
+		.question = question,
 		.table = table_make(columns, ARRAY_SIZE(columns)),
-		.json = { .file = ctl->output.file, .one_line = true },
+		.json = { .file = question->ctl->output.file },
 	};
-	if (!ctl->output.json)
+	if (!question->ctl->output.json)
 		return;
 	json_begin(json, '{');
-	if (tenancy)
+	if (tenancy->by)
 		json_put(json, json_text("cgroup", tenancy->cgroup), json_text("tenant", tenancy->path),
 			 json_text("tenant_by", tenancy->by), json_bool("tenant_sure", tenancy->sure));
 	json_put_begin(json, "values", '[');
@@ -28,10 +29,10 @@ void values_begin(struct values *values, struct ctl *ctl, const struct tenancy *
 
 void values_end(struct values *values)
 {
-	if (values->ctl->output.json)
+	if (values->question->ctl->output.json)
 		json_end(&values->json, ']');
 	else
-		table_print(&values->table, &values->ctl->output);
+		table_print(&values->table, &values->question->ctl->output);
 	table_deinit(&values->table);
 }
 
@@ -41,16 +42,12 @@ void values_put_text(struct values *values, const char *cgroup, const char *key,
 	char buffer[PATH_MAX + 32];
 	struct text from = text_make(buffer, sizeof(buffer));
 	struct table *table = &values->table;
-	struct json *json = &values->json;
 
-	if (values->ctl->output.json) {
-		json_begin(json, '{');
-		json_put(json, json_text("cgroup", cgroup), json_text("key", key), json_text("value", value),
-			 json_bool("default", !origin->file));
-		if (origin->file)
-			json_put(json, json_text("file", origin->file), json_u64("line", origin->line),
-				 json_text("section", origin->section));
-		json_end(json, '}');
+	if (values->question->ctl->output.json) {
+		json_object(&values->json, json_text("cgroup", cgroup), json_text("key", key),
+			    json_text("value", value), json_bool("default", !origin->file),
+			    json_text("file", origin->file), json_if(origin->file, json_u64("line", origin->line)),
+			    json_if(origin->file, json_text("section", origin->section)));
 		return;
 	}
 	policy_origin_text(origin, &from);
@@ -70,8 +67,10 @@ void values_put(struct values *values, const char *cgroup, enum policy_key key, 
 	values_put_text(values, cgroup, policy_keys[key].name, buffer, &value->origin);
 }
 
-void values_put_levels(struct values *values, const struct policy *policy, const struct tenancy *tenancy)
+void values_put_levels(struct values *values)
 {
+	const struct policy *policy = values->question->policy;
+	const struct tenancy *tenancy = &values->question->tenancy;
 	struct policy_levels levels = { .from = tenancy->cgroup };
 	struct policy_rules rules;
 
@@ -90,8 +89,10 @@ void values_put_levels(struct values *values, const struct policy *policy, const
 }
 
 /* Names that the tenant owns; NULL: names that any section owns. */
-static void put_owners(struct values *values, const struct policy *policy, const char *tenant)
+static void put_owners(struct values *values, const char *tenant)
 {
+	const struct policy *policy = values->question->policy;
+
 	for (size_t i = 0; i < policy->owners.n; i++) {
 		const struct section *owner = policy->owners.at[i];
 
@@ -101,12 +102,13 @@ static void put_owners(struct values *values, const struct policy *policy, const
 	}
 }
 
-static void put_cgroup(struct values *values, const struct policy *policy, const struct tenancy *tenancy)
+static void put_cgroup(struct values *values)
 {
+	const struct tenancy *tenancy = &values->question->tenancy;
 	struct policy_rules rules;
 
-	values_put_levels(values, policy, tenancy);
-	policy_resolve(policy, tenancy->path, &rules);
+	values_put_levels(values);
+	policy_resolve(values->question->policy, tenancy->path, &rules);
 	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
 		if (policy_keys[key].reach == POLICY_OF_TENANT && key != POLICY_DENY_EVENTS)
 			values_put(values, tenancy->path, key, rules.value[key]);
@@ -115,16 +117,18 @@ static void put_cgroup(struct values *values, const struct policy *policy, const
 		values_put(values, tenancy->path, POLICY_DENY_EVENTS, rules.denials[i]);
 	if (rules.n_denials == 0)
 		values_put(values, tenancy->path, POLICY_DENY_EVENTS, rules.value[POLICY_DENY_EVENTS]);
-	put_owners(values, policy, tenancy->path);
+	put_owners(values, tenancy->path);
 }
 
 /* [Daemon], the owners of names, and declared events. */
-static void put_daemon(struct values *values, const struct policy *policy)
+static void put_daemon(struct values *values)
 {
+	const struct policy *policy = values->question->policy;
+
 	for (enum policy_key key = 0; key < POLICY_KEYS; key++)
 		if (policy_keys[key].reach == POLICY_OF_DAEMON)
 			values_put(values, NULL, key, policy_daemon(policy, key));
-	put_owners(values, policy, NULL);
+	put_owners(values, NULL);
 	for (size_t i = 0; i < policy->events.n; i++)
 		for (enum policy_key key = 0; key < POLICY_KEYS; key++)
 			if (policy_keys[key].reach == POLICY_OF_EVENT)
@@ -136,19 +140,14 @@ int policy_show(struct policy_question *question)
 {
 	struct ctl *ctl = question->ctl;
 	struct values values;
-	struct tenancy tenancy = { .sure = true };
-	int r = ctl->argc > 0 ? policy_find_tenant(question, ctl->argv[0], &tenancy) : policy_open(question);
+	int r = ctl->argc > 0 ? policy_find_tenant(question, ctl->argv[0]) : policy_open(question);
 
 	if (r != EXIT_DONE)
 		return r;
-	values_begin(&values, ctl, ctl->argc > 0 ? &tenancy : NULL);
-	if (ctl->argc > 0)
-		put_cgroup(&values, question->policy, &tenancy);
-	else
-		put_daemon(&values, question->policy);
+	values_begin(&values, question);
+	(ctl->argc > 0 ? put_cgroup : put_daemon)(&values);
 	values_end(&values);
 	if (ctl->output.json)
 		json_end_line(&values.json, '}');
-	policy_note_tenancy(&tenancy);
 	return ctl_finish(ctl);
 }

@@ -78,7 +78,7 @@ static void event_json(struct json *json, const struct tracing *tracing, const s
 {
 	char text[4 * WIRE_DESCRIPTION_MAX];
 
-	json_line(json, '{');
+	json_begin(json, '{');
 	json_row_fields(json, event->row);
 	if (event->foreign) {
 		const char *fields = tracing_fields(event);

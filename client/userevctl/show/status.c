@@ -43,11 +43,9 @@ static void print_daemon(const struct output *output, struct cursor row, bool ke
 		{ "Policy", "policy_note", STYLE_PLAIN, false }, { "Guard", "guard", STYLE_PLAIN, true },
 		{ "Note", "note", STYLE_PLAIN, true },
 	};
-	char uptime[64];
 
-	humane_duration(row_get_u64(row, "uptime"), uptime, sizeof(uptime));
 	print_line(output, STYLE_PLAIN, "Daemon", "userevd %s, pid %" PRIu64 ", up %s", row_string(row, "version").text,
-		   row_get_u64(row, "pid"), uptime);
+		   row_get_u64(row, "pid"), humane_duration(row_get_u64(row, "uptime")).text);
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		struct safe_string text = row_string(row, lines[i].key);
 
@@ -56,28 +54,30 @@ static void print_daemon(const struct output *output, struct cursor row, bool ke
 	}
 }
 
-/* Since Linux 6.5. */
-static bool read_events_max(uint64_t *ret)
+/* Since Linux 6.5; 0: the kernel does not say, or has nothing to do with the events. */
+static uint64_t events_maximum(const struct tracing *tracing)
 {
-	FILE *file = fopen("/proc/sys/kernel/user_events_max", "re");
-	bool known = file && fscanf(file, "%" SCNu64, ret) == 1;
+	FILE *file = tracing->kernel ? fopen("/proc/sys/kernel/user_events_max", "re") : NULL;
+	uint64_t maximum = 0;
 
+	if (file && fscanf(file, "%" SCNu64, &maximum) != 1)
+		maximum = 0;
 	if (file)
 		fclose(file);
-	return known;
+	return maximum;
 }
 
 static void print_numbers(const struct output *output, const struct tracing *tracing)
 {
 	struct cursor row = tracing->status;
-	uint64_t events_max = 0, foreign = tracing->events.foreign, lost = row_get_u64(row, "lost"),
+	uint64_t maximum = events_maximum(tracing), foreign = tracing->events.foreign, lost = row_get_u64(row, "lost"),
 		 too_big = row_get_u64(row, "too_big"), bad = tracing->kernel ? 0 : row_get_u64(row, "bad");
 	struct plural in_flight = row_plural(row, "in_flight", "fd in flight", "fds in flight");
 	char records[128] = "recorded by the kernel's tracers", most[128] = "";
 
-	if (tracing->kernel && read_events_max(&events_max))
+	if (maximum > 0)
 		snprintf(most, sizeof(most), "; the kernel takes %s (user_events_max)",
-			 plural(events_max, "event", "events").text);
+			 plural(maximum, "event", "events").text);
 	if (tracing->kernel)
 		print_line(output, STYLE_PLAIN, "Tracefs", "%s%s; %s", safe_string(tracing->place).text, most,
 			   foreign == 0 ? "none is foreign"
@@ -103,14 +103,14 @@ static void print_numbers(const struct output *output, const struct tracing *tra
 static void print_status_json(const struct output *output, const struct tracing *tracing)
 {
 	struct json json = { .file = output->file };
-	uint64_t events_max;
+	uint64_t maximum = events_maximum(tracing);
+	bool kernel = tracing->kernel;
 
 	json_begin(&json, '{');
 	json_row_fields(&json, tracing->status);
-	if (tracing->kernel)
-		json_put(&json, json_text("tracefs", tracing->place), json_u64("foreign", tracing->events.foreign));
-	if (tracing->kernel && read_events_max(&events_max))
-		json_put(&json, json_u64("user_events_max", events_max));
+	json_put(&json, json_if(kernel, json_text("tracefs", tracing->place)),
+		 json_if(kernel, json_u64("foreign", tracing->events.foreign)),
+		 json_if(maximum > 0, json_u64("user_events_max", maximum)));
 	json_put_key(&json, "event_list");
 	events_print_json(tracing, &json);
 	json_end_line(&json, '}');
@@ -153,8 +153,8 @@ static int version_run(struct ctl *ctl)
 	free((void *)row.at);
 	if (output->json) {
 		json_print(output->file, json_text("userevctl", VERSION), json_text("libuserev", userev_version()),
-			   json_text("userevd", reachable ? version.text : NULL),
-			   json_text("backend", reachable ? backend.text : NULL));
+			   json_if(reachable, json_text("userevd", version.text)),
+			   json_if(reachable, json_text("backend", backend.text)));
 		return ctl_finish(ctl);
 	}
 	fprintf(output->file, "userevctl %s\nlibuserev %s\n", VERSION, userev_version());

@@ -80,7 +80,7 @@ static void put_bar(struct table *table, const struct tenant_column *column _unu
 	tenant_number(view->row, "events", &events);
 	tenant_number(view->row, "reserved", &reserved);
 	if (!tenant_number(view->row, "events_max", &most))
-		most = views->machine;
+		most = row_get_u64(views->status, "capacity");
 	style = bar_make(bar, BAR_LEAST, events, most, reserved, false);
 	table_put(table, style, bar);
 }

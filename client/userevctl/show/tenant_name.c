@@ -17,13 +17,13 @@
 
 #include "client/userevctl/show/tenant_name.h"
 
-#include <ctype.h>
 #include <regex.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
 #include "client/userevctl/ctl.h"
+#include "client/userevctl/escape.h"
 #include "daemon/identity/cgroup.h"
 #include "protocol/protocol.h"
 
@@ -58,16 +58,13 @@ static const struct form {
 /* With the characters that systemd writes as \xHH, because the name of a unit may not have them. */
 static void put_unescaped(struct text *text, const char *from, size_t length)
 {
-	for (size_t i = 0; i < length; i++) {
-		unsigned code;
-		char c = from[i];
+	for (const char *end = from + length, *next; from < end; from = next) {
+		char byte[4] = { *from };
 
-		if (c == '\\' && length - i >= 4 && from[i + 1] == 'x' && isxdigit((unsigned char)from[i + 2]) &&
-		    isxdigit((unsigned char)from[i + 3]) && sscanf(from + i + 2, "%2x", &code) == 1 && code > 0) {
-			c = (char)code;
-			i += 3;
-		}
-		text_put(text, &c, 1);
+		next = from + 1;
+		if (*from == '\\' && next < end && *next == 'x' && escape_take(&next, end, byte) == 0)
+			next = from + 1;
+		text_put(text, byte, 1);
 	}
 }
 
@@ -121,15 +118,14 @@ static bool name_by_attribute(const char *directory, const char *attribute, stru
 	return true;
 }
 
-/* The name of the last component, if it is a container's, or for `any` a unit's. */
-static bool name_here(const struct cgroups *cgroups, const char *path, bool any, struct tenant_name *ret)
+/* The name of the last component, if it is a container's, or for `any` a unit's. `directory`: NULL if it is not visible. */
+static bool name_here(const char *path, const char *directory, bool any, struct tenant_name *ret)
 {
-	char directory[2 * PATH_MAX], around[sizeof(directory) + 4] = "",
-								 claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX];
+	char around[2 * PATH_MAX + 4] = "", claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX];
 	struct stat status = { 0 };
 	bool found = false;
 
-	if (cgroup_directory(cgroups, path, directory, sizeof(directory))) {
+	if (directory) {
 		snprintf(around, sizeof(around), "%s/..", directory);
 		snprintf(claim, sizeof(claim), "%s%s", NAME_CLAIM_ATTRIBUTE, strrchr(directory, '/') + 1);
 		found = name_by_attribute(around, claim, ret);
@@ -142,35 +138,33 @@ static bool name_here(const struct cgroups *cgroups, const char *path, bool any,
 	return found;
 }
 
-/* Cuts the last component; false: there is none. */
-static bool cut_component(char *path)
+/* Cuts the path, from its end. */
+static void name_by_components(const struct cgroups *cgroups, char *path, struct tenant_name *ret)
 {
-	char *slash = strrchr(path, '/');
-
-	if (slash)
-		*slash = '\0';
-	return slash;
-}
-
-static bool name_by_root(const struct cgroups *cgroups, const char *path, struct tenant_name *ret)
-{
-	char at[WIRE_TENANT_MAX + 1], directory[2 * PATH_MAX];
-
-	string_copy(at, sizeof(at), path);
-	do
-		if (*at && cgroup_directory(cgroups, at, directory, sizeof(directory)) &&
-		    name_by_attribute(directory, NAME_ATTRIBUTE, ret))
-			return true;
-	while (cut_component(at));
-	return false;
-}
-
-static void name_by_path(const struct cgroups *cgroups, const char *path, struct tenant_name *ret)
-{
-	struct text text = text_make(ret->name, sizeof(ret->name));
-	char at[WIRE_TENANT_MAX + 1], pid[16], *slash;
 	struct tenant_name here = { 0 };
+	char directory[2 * PATH_MAX];
 	bool is_unit = false;
+
+	for (char *slash; (slash = strrchr(path, '/')); *slash = '\0') {
+		bool is_visible = cgroup_directory(cgroups, path, directory, sizeof(directory));
+
+		/* Root's name for a container is also that of cgroups which the container makes inside, whatever they are called. */
+		if (is_visible && name_by_attribute(directory, NAME_ATTRIBUTE, ret)) {
+			ret->claimed_by = 0;
+			return;
+		}
+		if (*ret->engine || !name_here(path, is_visible ? directory : NULL, !is_unit, &here))
+			continue;
+		*ret = here;
+		is_unit = true;
+	}
+}
+
+struct tenant_name tenant_name_in(const struct cgroups *cgroups, const char *path)
+{
+	char at[WIRE_TENANT_MAX + 1], pid[16], *slash;
+	struct tenant_name ret = { 0 };
+	struct text name = text_make(ret.name, sizeof(ret.name)), text = text_make(ret.text, sizeof(ret.text));
 	int comm = 0;
 
 	string_copy(at, sizeof(at), path);
@@ -178,28 +172,12 @@ static void name_by_path(const struct cgroups *cgroups, const char *path, struct
 		*slash = '\0';
 	/* With --tenants=process. The name is that of a holder of events. */
 	if (sscanf(at, "process:%15[0-9]:%n", pid, &comm) == 1 && comm > 0) {
-		text_printf(&text, "%s-%s", at + comm, pid);
-		return;
+		text_printf(&name, "%s-%s", at + comm, pid);
+	} else {
+		slash = slash && slash[1] ? slash + 1 : at;
+		put_unescaped(&name, slash, strlen(slash));
+		name_by_components(cgroups, at, &ret);
 	}
-	slash = slash && slash[1] ? slash + 1 : at;
-	put_unescaped(&text, slash, strlen(slash));
-	for (; strchr(at, '/'); cut_component(at))
-		if (name_here(cgroups, at, !is_unit, &here)) {
-			*ret = here;
-			if (*here.engine)
-				return;
-			is_unit = true;
-		}
-}
-
-struct tenant_name tenant_name_in(const struct cgroups *cgroups, const char *path)
-{
-	struct tenant_name ret = { 0 };
-	struct text text = text_make(ret.text, sizeof(ret.text));
-
-	/* Root's name for a container is also that of cgroups which the container makes inside. */
-	if (!name_by_root(cgroups, path, &ret))
-		name_by_path(cgroups, path, &ret);
 	text_printf(&text, "%s", ret.name);
 	if (*ret.engine && ret.claimed_by != 0)
 		text_printf(&text, " (%s of uid %u)", ret.engine, ret.claimed_by);
@@ -210,19 +188,10 @@ struct tenant_name tenant_name_in(const struct cgroups *cgroups, const char *pat
 	return ret;
 }
 
-struct tenant_name tenant_name(const char *path)
+const struct tenant_name *tenant_name(const char *path)
 {
 	static struct cgroups cgroups;
 	static bool looked;
-
-	if (!looked && cgroups_find(NULL, &cgroups) < 0)
-		cgroups.mount[0] = '\0';
-	looked = true;
-	return tenant_name_in(&cgroups, path);
-}
-
-const struct tenant_name *tenant_name_lately(const char *path)
-{
 	static struct {
 		char *path;
 		uint64_t until;
@@ -236,16 +205,19 @@ const struct tenant_name *tenant_name_lately(const char *path)
 	one = &known[place % ARRAY_SIZE(known)];
 	if (one->path && streq(one->path, path) && now < one->until)
 		return &one->name;
+	if (!looked && cgroups_find(NULL, &cgroups) < 0)
+		cgroups.mount[0] = '\0';
+	looked = true;
 	free(one->path);
 	one->path = must(strdup(path));
 	one->until = now + NS_PER_S;
-	one->name = tenant_name(path);
+	one->name = tenant_name_in(&cgroups, path);
 	return &one->name;
 }
 
 const char *tenant_shown(const char *path)
 {
-	const struct tenant_name *name = tenant_name_lately(path);
+	const struct tenant_name *name = tenant_name(path);
 
 	return *name->engine ? name->text : path;
 }
@@ -257,7 +229,6 @@ bool tenant_matches(const char *pattern, const struct tenant_name *name, const c
 
 void tenant_name_json(const struct tenant_name *name, struct json *json)
 {
-	json_put(json, json_text("name", name->name), json_text("engine", *name->engine ? name->engine : NULL));
-	if (name->claimed_by != 0)
-		json_put(json, json_u64("claimed_by", name->claimed_by));
+	json_put(json, json_text("name", name->name), json_if(*name->engine, json_text("engine", name->engine)),
+		 json_if(name->claimed_by != 0, json_u64("claimed_by", name->claimed_by)));
 }

@@ -31,10 +31,8 @@ struct tenant_name {
 struct cgroups;
 struct json;
 struct tenant_name tenant_name_in(const struct cgroups *, const char *path);
-/* Of this machine's cgroups. */
-struct tenant_name tenant_name(const char *path);
-/* The same for many questions: up to a second old, and valid until the next call. */
-const struct tenant_name *tenant_name_lately(const char *path);
+/* Of this machine's cgroups: up to a second old, and valid until the next call. */
+const struct tenant_name *tenant_name(const char *path);
 /* Where there is room for one thing: a container's name, otherwise the path. Valid as long. */
 const char *tenant_shown(const char *path);
 /* The pattern matches the name, with its engine or without, or the path. */

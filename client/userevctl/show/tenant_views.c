@@ -21,6 +21,7 @@ void tenant_views_deinit(struct tenant_views *views)
 	while (views->n > 0)
 		tenant_views_drop(views);
 	free(views->view);
+	free((void *)views->status.at);
 	*views = (struct tenant_views){ 0 };
 }
 
@@ -28,7 +29,7 @@ void tenant_views_json(const struct tenant_views *views, struct json *json)
 {
 	json_begin(json, '[');
 	for (size_t i = 0; i < views->n; i++) {
-		json_line(json, '{');
+		json_begin(json, '{');
 		tenant_name_json(&views->view[i].name, json);
 		json_row_fields(json, views->view[i].row);
 		json_end(json, '}');
@@ -43,7 +44,7 @@ struct tenant_view *tenant_views_add(struct tenant_views *views, struct cursor r
 	row_get_string(row, "tenant", path, sizeof(path));
 	views->view = must(array_grow(views->view, views->n, sizeof(*views->view)));
 	views->view[views->n] =
-		(struct tenant_view){ .row = row_copy(row), .path = must(strdup(path)), .name = tenant_name(path) };
+		(struct tenant_view){ .row = row_copy(row), .path = must(strdup(path)), .name = *tenant_name(path) };
 	return &views->view[views->n++];
 }
 
@@ -100,9 +101,9 @@ void tenant_views_sort(struct tenant_views *views, const char *order)
 		qsort_r(views->view, views->n, sizeof(*views->view), compare_views, (void *)order);
 }
 
-void tenant_views_compare(struct tenant_views *now, struct tenant_views *before, double seconds)
+void tenant_views_compare(struct tenant_views *now, struct tenant_views *before)
 {
-	now->seconds = seconds;
+	now->seconds = (double)(now->time - before->time) / NS_PER_S;
 	if (before->n > 0)
 		qsort(before->view, before->n, sizeof(*before->view), compare_identities);
 	for (size_t i = 0; i < now->n && before->n > 0; i++) {

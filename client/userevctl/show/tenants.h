@@ -25,8 +25,9 @@ struct tenant_view {
 struct tenant_views {
 	struct tenant_view *view;
 	size_t n;
-	double seconds;	  /* since the look before; 0: there was none */
-	uint64_t machine; /* the events that the machine can have */
+	struct cursor status; /* a copy of the daemon's row; empty: it was not asked */
+	uint64_t time;	      /* of the look, ns on the monotonic clock */
+	double seconds;	      /* since the look before; 0: there was none */
 };
 
 void tenant_views_deinit(struct tenant_views *);
@@ -37,7 +38,7 @@ void tenant_views_drop(struct tenant_views *);
 /* The largest number first, or names in alphabetical order. Equal ones, and with NULL all, in the order of their paths. */
 void tenant_views_sort(struct tenant_views *, const char *order);
 /* Takes the rows of the look `before`. Afterwards both are in the order of their paths. */
-void tenant_views_compare(struct tenant_views *now, struct tenant_views *before, double seconds);
+void tenant_views_compare(struct tenant_views *now, struct tenant_views *before);
 /* "refusals" and "lost" are sums. False: the row has no such number: a limit that is infinite. */
 bool tenant_number(struct cursor row, const char *key, uint64_t *ret);
 /* Since the look before. */

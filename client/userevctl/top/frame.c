@@ -20,27 +20,25 @@ static void frame_print(const struct output *output, enum style style, const cha
 
 static void print_machine(const struct top_frame *frame, const struct output *output)
 {
-	const struct cursor status = frame->look.status;
+	const struct cursor status = frame->tenants.status;
 	uint64_t used = row_get_u64(status, "charges"), most = row_get_u64(status, "capacity"),
 		 reserved = row_get_u64(status, "reserved");
 	struct safe_string guard = row_string(status, "guard");
-	char uptime[64], bar[BAR_MOST + 3], text[LINE_TEXT_MAX];
-	int length =
-		snprintf(NULL, 0, "events  %" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved", used, most, reserved);
-	size_t left = output->width - MIN(output->width, (size_t)length + 2);
+	char numbers[96], bar[BAR_MOST + 3], text[LINE_TEXT_MAX];
+	int length = snprintf(numbers, sizeof(numbers), "%" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved", used, most,
+			      reserved);
+	size_t left = output->width - MIN(output->width, (size_t)length + strlen("events [] "));
 	enum style style = bar_make(bar, MIN(left, (size_t)BAR_MOST), used, most, reserved, true);
 
-	humane_duration(row_get_u64(status, "uptime"), uptime, sizeof(uptime));
 	/* The reason why the guard is off is a long sentence, which `status` shows. */
 	guard.text[strcspn(guard.text, ":")] = '\0';
 	snprintf(text, sizeof(text), "%.100s  guard %.100s  %s  %s  up %s  userevd %.100s",
 		 row_string(status, "backend").text, guard.text,
 		 plural(row_get_u64(status, "connections"), "connection", "connections").text,
-		 plural(row_get_u64(status, "tenants"), "tenant", "tenants").text, uptime,
-		 row_string(status, "version").text);
+		 plural(row_get_u64(status, "tenants"), "tenant", "tenants").text,
+		 humane_duration(row_get_u64(status, "uptime")).text, row_string(status, "version").text);
 	frame_print(output, STYLE_BOLD, text, "\n");
-	snprintf(text, sizeof(text), "events %s %" PRIu64 " of %" PRIu64 ", %" PRIu64 " reserved",
-		 left < BAR_LEAST ? "" : bar, used, most, reserved);
+	snprintf(text, sizeof(text), "events %s %s", left < BAR_LEAST ? "" : bar, numbers);
 	frame_print(output, left < BAR_LEAST ? STYLE_PLAIN : style, text, "\n");
 }
 
@@ -69,23 +67,22 @@ void top_frame_print(const struct top_frame *frame, const struct output *output)
 	if (frame->trouble[0])
 		frame_print(output, STYLE_BAD, frame->trouble, "\n");
 	else
-		print_changes(&frame->look.tenants, output);
+		print_changes(&frame->tenants, output);
 	if (frame->help) {
 		tenant_columns_explain(output);
 		frame_print(output, STYLE_PLAIN, "A narrow terminal has the most important columns only.", "\n");
 		frame_print(output, STYLE_PLAIN,
 			    "e c r l t n and arrows sort; up, down and page keys scroll; ? goes back", "\n");
-	} else if (frame->look.tenants.n == 0) {
+	} else if (frame->tenants.n == 0) {
 		frame_print(output, STYLE_DIM, "No program is connected.", "\n");
 	} else {
-		tenant_views_print(&frame->look.tenants, output, frame->first, frame->most,
-				   tenant_orders[frame->order]);
+		tenant_views_print(&frame->tenants, output, frame->first, frame->most, tenant_orders[frame->order]);
 	}
 }
 
 void top_frame_print_keys(const struct top_frame *frame, const struct output *output)
 {
-	size_t n = frame->look.tenants.n;
+	size_t n = frame->tenants.n;
 	char text[LINE_TEXT_MAX], orders[128] = "";
 	struct text all = text_make(orders, sizeof(orders)), keys = text_make(text, sizeof(text));
 

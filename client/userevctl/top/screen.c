@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <poll.h>
+#include <termios.h>
 
 #include "client/userevctl/top/top.h"
 
@@ -31,48 +32,44 @@ int top_key_take(const char **bytes, const char *end)
 	return last == first || (last == first + 1 && *last == '~') ? KEY_SEQUENCE + *first : 0;
 }
 
-static struct top_screen *entered;
+static struct termios saved;
+static int out; /* the input is stdin */
+static bool entered;
 
-void top_screen_leave(struct top_screen *screen)
+void top_screen_leave(void)
 {
 	sigset_t before;
 
 	if (!entered)
 		return;
-	top_screen_write(screen, LEAVE, strlen(LEAVE));
+	top_screen_write(LEAVE, strlen(LEAVE));
 	/* In the background SIGTTOU would stop top here; blocked, it does not. */
 	before = signals_mask(SIG_BLOCK, SIGNALS(SIGTTOU));
-	tcsetattr(STDIN_FILENO, TCSADRAIN, &screen->saved);
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &saved);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	entered = NULL;
+	entered = false;
 }
 
-/* Also if memory is short, which ends the program anywhere. */
-static void leave_at_exit(void)
-{
-	top_screen_leave(entered);
-}
-
-int top_screen_open(struct top_screen *screen, int out)
+int top_screen_open(int output)
 {
 	pid_t front = tcgetpgrp(STDIN_FILENO);
+	int signals;
 
-	*screen = (struct top_screen){ .out = out };
+	out = output;
 	/* A shell that starts top in the background has the terminal in modes of its own, which must not be saved. */
 	if (front > 0 && front != getpgrp())
 		raise(SIGTTOU);
-	if (tcgetattr(STDIN_FILENO, &screen->saved) < 0)
+	if (tcgetattr(STDIN_FILENO, &saved) < 0)
 		return -errno;
-	screen->signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH));
-	if (screen->signals < 0)
-		return -errno;
-	atexit(leave_at_exit);
-	return 0;
+	signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH));
+	/* Also if memory is short, which ends the program anywhere. */
+	atexit(top_screen_leave);
+	return signals < 0 ? -errno : signals;
 }
 
-void top_screen_enter(struct top_screen *screen)
+void top_screen_enter(void)
 {
-	struct termios modes = screen->saved;
+	struct termios modes = saved;
 
 	modes.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	modes.c_iflag &= ~(tcflag_t)IXON;
@@ -80,27 +77,27 @@ void top_screen_enter(struct top_screen *screen)
 	modes.c_cc[VTIME] = 0;
 	/* In the background this stops top, until it is in the foreground. */
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
-	top_screen_write(screen, ENTER, strlen(ENTER));
-	entered = screen;
+	top_screen_write(ENTER, strlen(ENTER));
+	entered = true;
 }
 
-void top_screen_stop(struct top_screen *screen)
+void top_screen_stop(void)
 {
 	sigset_t before;
 
-	top_screen_leave(screen);
+	top_screen_leave();
 	raise(SIGTSTP);
 	before = signals_mask(SIG_UNBLOCK, SIGNALS(SIGTSTP));
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	top_screen_enter(screen);
+	top_screen_enter();
 }
 
-int top_screen_write(const struct top_screen *screen, const char *text, size_t size)
+int top_screen_write(const char *text, size_t size)
 {
-	struct pollfd writable = { .fd = screen->out, .events = POLLOUT };
+	struct pollfd writable = { .fd = out, .events = POLLOUT };
 
 	while (size > 0) {
-		ssize_t n = write(screen->out, text, size);
+		ssize_t n = write(out, text, size);
 
 		/* Another program on the terminal may have made it non-blocking. */
 		if (n < 0 && errno != EINTR && (errno != EAGAIN || poll(&writable, 1, WRITE_TIMEOUT_MS) <= 0))

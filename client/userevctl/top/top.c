@@ -15,20 +15,20 @@ enum { BATCH_COLUMNS = 120 /* without a terminal */, LOOK_MS = 500 };
 
 struct top {
 	struct ctl *ctl;
-	struct top_screen screen;
 	struct top_frame frame;
 	const char *sort;
 	uint64_t interval; /* s */
 	uint64_t batch;	   /* frames; 0: a terminal */
 	bool once;
 	bool over;
-	int signal; /* that ended it */
+	int signals; /* fd */
+	int signal;  /* that ended it */
 };
 
 /* 0 or a negative errno; the numbers of the last look stay then. */
 static int top_look(struct top *top, int timeout)
 {
-	struct top_look next = { .time = ctl_now_ns() }, *look = &top->frame.look;
+	struct tenant_views next = { .time = ctl_now_ns() }, *shown = &top->frame.tenants;
 	_cleanup_(control_freep) struct control *control = NULL;
 	const char *path = top->ctl->control_socket;
 	struct cursor row;
@@ -39,17 +39,16 @@ static int top_look(struct top *top, int timeout)
 	if (r == 0)
 		control->timeout = timeout;
 	while (r >= 0 && (r = control_next_row(control, &row)) > 0)
-		tenant_views_add(&next.tenants, row);
+		tenant_views_add(&next, row);
 	if (r < 0) {
-		top_look_deinit(&next);
+		tenant_views_deinit(&next);
 		return r;
 	}
-	next.tenants.machine = row_get_u64(next.status, "capacity");
-	if (look->status.at)
-		tenant_views_compare(&next.tenants, &look->tenants, (double)(next.time - look->time) / NS_PER_S);
-	tenant_views_sort(&next.tenants, tenant_orders[top->frame.order]);
-	top_look_deinit(look);
-	*look = next;
+	if (shown->status.at)
+		tenant_views_compare(&next, shown);
+	tenant_views_sort(&next, tenant_orders[top->frame.order]);
+	tenant_views_deinit(shown);
+	*shown = next;
 	return 0;
 }
 
@@ -60,13 +59,13 @@ static int top_draw(struct top *top)
 {
 	_cleanup_(freep) char *lines = NULL, *text = NULL;
 	struct output output = top->ctl->output;
-	size_t lines_size = 0, size = 0, line = 0, height, n = top->frame.look.tenants.n;
+	size_t lines_size = 0, size = 0, line = 0, height, n = top->frame.tenants.n;
 	struct winsize window = { 0 };
 	const char *at, *end;
 	FILE *screen;
 	int r;
 
-	ioctl(top->screen.out, TIOCGWINSZ, &window);
+	ioctl(fileno(output.file), TIOCGWINSZ, &window);
 	height = window.ws_row > 0 ? window.ws_row : 24;
 	top->frame.most = height - MIN(height, (size_t)TOP_HEAD_LINES + TOP_FOOT_LINES);
 	top->frame.first = MIN(top->frame.first, n - MIN(n, top->frame.most));
@@ -89,7 +88,7 @@ static int top_draw(struct top *top)
 		top_frame_print_keys(&top->frame, &output);
 	fputs("\033[K\033[J", screen);
 	fclose(screen);
-	r = top_screen_write(&top->screen, text, size);
+	r = top_screen_write(text, size);
 	/* The next frame is complete again. */
 	return r == -EAGAIN ? 0 : r;
 }
@@ -122,11 +121,11 @@ static void read_signals(struct top *top)
 {
 	int number;
 
-	while (!top->over && (number = signals_next(top->screen.signals)) > 0) {
+	while (!top->over && (number = signals_next(top->signals)) > 0) {
 		if (number == SIGTSTP)
-			top_screen_stop(&top->screen);
+			top_screen_stop();
 		else if (number == SIGCONT)
-			top_screen_enter(&top->screen);
+			top_screen_enter();
 		else if (number != SIGWINCH)
 			top->over = true;
 		if (top->over && number != SIGINT)
@@ -140,7 +139,7 @@ static void note_trouble(struct top *top, int error)
 
 	if (error == 0)
 		return;
-	top->frame.look.tenants.seconds = 0;
+	top->frame.tenants.seconds = 0;
 	if (error == -ETIMEDOUT || error == -EAGAIN)
 		text_printf(&trouble, "The daemon does not answer. Waiting.");
 	else if (error == -EREMOTEIO)
@@ -154,7 +153,7 @@ static int top_wait(struct top *top, uint64_t until)
 {
 	struct pollfd wanted[] = {
 		{ .fd = STDIN_FILENO, .events = POLLIN },
-		{ .fd = top->screen.signals, .events = POLLIN },
+		{ .fd = top->signals, .events = POLLIN },
 	};
 	uint64_t now = ctl_now_ns();
 	char bytes[64];
@@ -172,7 +171,7 @@ static int top_wait(struct top *top, uint64_t until)
 	}
 	while (n > 0 && at < bytes + n && !top->over)
 		obey_key(top, top_key_take(&at, bytes + n));
-	tenant_views_sort(&top->frame.look.tenants, tenant_orders[top->frame.order]);
+	tenant_views_sort(&top->frame.tenants, tenant_orders[top->frame.order]);
 	return 0;
 }
 
@@ -184,20 +183,19 @@ static int run_on_screen(struct top *top)
 
 	if (r < 0)
 		return control_explain(top->ctl->control_socket, r);
-	r = top_screen_open(&top->screen, fileno(top->ctl->output.file));
-	if (r == 0) {
-		top_screen_enter(&top->screen);
-		while (r == 0 && !top->over) {
-			r = top_draw(top);
-			if (r == 0)
-				r = top_wait(top, due);
-			if (r < 0 || top->over || ctl_now_ns() < due)
-				continue;
-			note_trouble(top, top_look(top, LOOK_MS));
-			due = ctl_now_ns() + top->interval * NS_PER_S;
-		}
-		top_screen_leave(&top->screen);
+	r = top->signals = top_screen_open(fileno(top->ctl->output.file));
+	if (r >= 0)
+		top_screen_enter();
+	for (r = MIN(r, 0); r == 0 && !top->over;) {
+		r = top_draw(top);
+		if (r == 0)
+			r = top_wait(top, due);
+		if (r < 0 || top->over || ctl_now_ns() < due)
+			continue;
+		note_trouble(top, top_look(top, LOOK_MS));
+		due = ctl_now_ns() + top->interval * NS_PER_S;
 	}
+	top_screen_leave();
 	if (top->signal > 0)
 		ctl_end_by(top->ctl, top->signal);
 	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
@@ -206,7 +204,7 @@ static int run_on_screen(struct top *top)
 static void print_frame(const struct top *top)
 {
 	struct output output = top->ctl->output;
-	struct json json = { .file = output.file, .one_line = true };
+	struct json json = { .file = output.file };
 
 	output.terminal = true;
 	output.width = output.width > 0 ? output.width : BATCH_COLUMNS;
@@ -216,9 +214,9 @@ static void print_frame(const struct top *top)
 	}
 	json_begin(&json, '{');
 	json_put_key(&json, "status");
-	json_row(&json, top->frame.look.status);
+	json_row(&json, top->frame.tenants.status);
 	json_put_key(&json, "tenants");
-	tenant_views_json(&top->frame.look.tenants, &json);
+	tenant_views_json(&top->frame.tenants, &json);
 	json_end_line(&json, '}');
 }
 
@@ -256,7 +254,7 @@ static int top_run(struct ctl *ctl)
 					    ctl->output.json || !term || !term[0] || streq(term, "dumb"))))
 		top.batch = 1;
 	r = top.batch > 0 ? run_batch(&top) : run_on_screen(&top);
-	top_look_deinit(&top.frame.look);
+	tenant_views_deinit(&top.frame.tenants);
 	return r;
 }
 

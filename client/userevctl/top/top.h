@@ -3,29 +3,13 @@
 
 /* top: the text of a frame, and the terminal (screen). */
 
-#include <signal.h>
-#include <termios.h>
-
 #include "client/userevctl/show/tenants.h"
-
-/* One answer of the daemon. */
-struct top_look {
-	struct cursor status; /* a copy of its row; empty: there was no answer yet */
-	struct tenant_views tenants;
-	uint64_t time; /* ns on the monotonic clock */
-};
-static inline void top_look_deinit(struct top_look *look)
-{
-	free((void *)look->status.at);
-	tenant_views_deinit(&look->tenants);
-	*look = (struct top_look){ 0 };
-}
 
 enum { TOP_HEAD_LINES = 4 /* with the titles of the table */, TOP_FOOT_LINES = 1 };
 
 /* frame.c: the lines of one frame. */
 struct top_frame {
-	struct top_look look;
+	struct tenant_views tenants;
 	unsigned order;	   /* of tenant_orders */
 	size_t first;	   /* the first tenant that is shown */
 	size_t most;	   /* tenants that fit */
@@ -51,18 +35,13 @@ enum {
 /* The key at `*bytes`, which is moved behind it; 0: it is none of ours. */
 int top_key_take(const char **bytes, const char *end);
 
-struct top_screen {
-	int out;     /* the input is stdin */
-	int signals; /* a signalfd: signals that end, stop or resize */
-	struct termios saved;
-};
-/* 0 or a negative errno. */
-int top_screen_open(struct top_screen *, int out);
+/* A signalfd, of signals that end, stop or resize; or a negative errno. */
+int top_screen_open(int out);
 /* Restores the terminal. */
-void top_screen_leave(struct top_screen *);
+void top_screen_leave(void);
 /* Takes the terminal (again). */
-void top_screen_enter(struct top_screen *);
+void top_screen_enter(void);
 /* Restores the terminal and stops, as Ctrl-Z does; returns after SIGCONT. */
-void top_screen_stop(struct top_screen *);
+void top_screen_stop(void);
 /* In one write if the terminal accepts it. 0 or a negative errno. */
-int top_screen_write(const struct top_screen *, const char *, size_t);
+int top_screen_write(const char *, size_t);

@@ -59,12 +59,6 @@ static int compare_events(const void *a, const void *b)
 	return strcmp(((const struct event *)a)->shown, ((const struct event *)b)->shown);
 }
 
-static void catalogue_sort(struct event *events, size_t n)
-{
-	if (n > 0)
-		qsort(events, n, sizeof(*events), compare_events);
-}
-
 /* The first row whose name is not before `name`. */
 static size_t find_row(const struct catalogue *catalogue, const char *name)
 {
@@ -111,7 +105,8 @@ void catalogue_merge(struct catalogue *catalogue, char *status, read_format_fn *
 	const char *shown;
 	unsigned used_by;
 
-	catalogue_sort(catalogue->events, catalogue->n_rows);
+	if (catalogue->n_rows > 0)
+		qsort(catalogue->events, catalogue->n_rows, sizeof(*catalogue->events), compare_events);
 	while ((shown = text_next_status(&status, &used_by))) {
 		const char *dot = strrchr(shown, '.');
 		_cleanup_(freep) char *base = NULL;
@@ -132,5 +127,6 @@ void catalogue_merge(struct catalogue *catalogue, char *status, read_format_fn *
 		if (base)
 			foreign->name = steal_pointer(base);
 	}
-	catalogue_sort(catalogue->events, catalogue->n);
+	if (catalogue->n > 0)
+		qsort(catalogue->events, catalogue->n, sizeof(*catalogue->events), compare_events);
 }

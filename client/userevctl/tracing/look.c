@@ -50,8 +50,8 @@ static int turn_on(struct session *session, struct session_event *event)
 	}
 	/* The parser needs a name, and the event's own may be invalid in a description. "?" makes the parser fail. */
 	text_printf(&text, "event");
-	if (!format.exact || format.fields[0])
-		text_printf(&text, " %s", format.exact ? format.fields : "?");
+	if (!format.complete || format.fields[0])
+		text_printf(&text, " %s", format.complete ? format.fields : "?");
 	session->by_type[format.id] = event;
 	event->on = true;
 	return 0;
@@ -68,8 +68,8 @@ static bool look_is_wanted(const struct session *session, const struct event *ev
 		return tracing_matches_any(tracing, event);
 	if (event->foreign && tracing->foreign != FOREIGN_ALL)
 		return false;
-	snprintf(line, sizeof(line), "%s:%s", event->system, event->shown);
-	return text_has_line(session->set_event, line);
+	snprintf(line, sizeof(line), "\n%s:%s\n", event->system, event->shown);
+	return strstr(session->set_event, line);
 }
 
 static int turn_wanted_on(struct session *session, const struct catalogue *catalogue)
@@ -113,18 +113,18 @@ static int turn_unwanted_off(struct session *session, struct record_view *view)
 /* 1: nothing is new; 0; or a negative errno. */
 static int read_texts(struct session *session)
 {
+	_cleanup_(freep) char *on = NULL;
 	uint64_t now = ctl_now_ns();
-	char *status, *set_event = NULL;
+	char *status, *set_event;
 	bool same;
 
 	status = tracefs_instance_file_read(NULL, "user_events_status", NULL);
 	if (status && session->tracing->n_patterns == 0)
-		set_event = tracefs_instance_file_read(NULL, "set_event", NULL);
+		on = tracefs_instance_file_read(NULL, "set_event", NULL);
 	if (!status)
 		return errno ? -errno : -EIO;
 	/* libtracefs may return NULL for an empty file. */
-	if (!set_event)
-		set_event = must(strdup(""));
+	must(asprintf(&set_event, "\n%s\n", on ? on : "") < 0 ? NULL : session);
 	same = session->status && streq(session->status, status) && streq(session->set_event, set_event);
 	free(session->status);
 	free(session->set_event);

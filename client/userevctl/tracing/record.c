@@ -106,13 +106,12 @@ static void record_print_json(const struct output *output, const struct taken_re
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &broken);
 	text_printf(&text, "%s.%09" PRIu64 "Z", date, record->time % NS_PER_S);
 	json_begin(&json, '{');
-	json_put(&json, json_text("time", fields), json_u64("time_ns", record->time), json_u64("pid", record->pid));
-	if (record->uid != UID_UNKNOWN)
-		json_put(&json, json_u64("uid", record->uid));
-	json_put(&json, json_text("comm", *record->comm ? record->comm : NULL));
-	json_put(&json, json_text("tenant", *record->tenant ? record->tenant : NULL));
-	json_put(&json, json_text("tenant_name", *record->tenant ? tenant_name_lately(record->tenant)->text : NULL));
-	json_put(&json, json_text("event", record->name));
+	json_put(&json, json_text("time", fields), json_u64("time_ns", record->time), json_u64("pid", record->pid),
+		 json_if(record->uid != UID_UNKNOWN, json_u64("uid", record->uid)),
+		 json_if(*record->comm, json_text("comm", record->comm)),
+		 json_if(*record->tenant, json_text("tenant", record->tenant)),
+		 json_if(*record->tenant, json_text("tenant_name", tenant_name(record->tenant)->text)),
+		 json_text("event", record->name));
 	text = text_make(fields, sizeof(fields));
 	if (description)
 		record_to_json(description, record->payload, record->size, &text);
@@ -120,14 +119,15 @@ static void record_print_json(const struct output *output, const struct taken_re
 		json_put_key(&json, "fields");
 		json_raw(&json, "%s", fields);
 	} else {
-		json_put(&json, json_bytes("payload", record->payload, record->size));
+		json_put(&json, (struct row_field){ ROW_BYTES, "payload", strlen("payload"), record->payload,
+						    record->size, 0 });
 	}
 	json_end_line(&json, '}');
 }
 
 void record_view_put(struct record_view *view, const struct taken_record *record)
 {
-	if (view->tenant && !tenant_matches(view->tenant, tenant_name_lately(record->tenant), record->tenant))
+	if (view->tenant && !tenant_matches(view->tenant, tenant_name(record->tenant), record->tenant))
 		return;
 	view->records++;
 	(view->output->json ? record_print_json : record_print_line)(view->output, record, fitting_description(record));

@@ -76,11 +76,10 @@ int text_read_format(char *text, struct event_format *ret)
 {
 	static const char field[] = "\tfield:";
 	struct text fields = text_make(ret->fields, sizeof(ret->fields));
-	unsigned end = COMMON_FIELDS_BYTES, offset, size;
+	unsigned offset, size;
 	char *line;
 
 	ret->id = 0;
-	ret->exact = true;
 	while ((line = strsep(&text, "\n")) && !begins(line, "print fmt:")) {
 		char *declaration = strsep(&line, ";");
 
@@ -89,15 +88,11 @@ int text_read_format(char *text, struct event_format *ret)
 			continue;
 		if (!line || sscanf(line, "\toffset:%u;\tsize:%u;", &offset, &size) != 2 || size > UINT16_MAX)
 			return -EBADMSG;
-		if (offset < COMMON_FIELDS_BYTES)
-			continue;
-		/* A description has no offsets: it determines the layout only without gaps. */
-		if (offset != end)
-			ret->exact = false;
-		end = offset + size;
-		text_put_field(&fields, declaration + strlen(field), size);
+		/* The event's own fields follow each other without gaps. */
+		if (offset >= COMMON_FIELDS_BYTES)
+			text_put_field(&fields, declaration + strlen(field), size);
 	}
-	ret->exact = ret->exact && !fields.cut;
+	ret->complete = !fields.cut;
 	return ret->id > 0 && ret->id <= UINT16_MAX ? 0 : -EBADMSG;
 }
 
@@ -106,27 +101,13 @@ bool text_is_file_name(const char *name)
 	return name[0] && !strchr(name, '/') && !streq(name, ".") && !streq(name, "..");
 }
 
-bool text_has_line(const char *text, const char *line)
-{
-	size_t length = strlen(line);
-
-	for (const char *at = text; (at = strstr(at, line)); at += length)
-		if ((at == text || at[-1] == '\n') && (at[length] == '\n' || at[length] == '\0'))
-			return true;
-	return false;
-}
-
-bool text_find_command(const char *text, uint64_t pid, char ret[static 64])
+bool text_find_command(char *text, uint64_t pid, char ret[static 64])
 {
 	uint64_t number;
 
-	for (const char *line = text; line; line++) {
+	for (const char *line; (line = strsep(&text, "\n"));)
 		if (sscanf(line, "%" SCNu64 "%*1[ ]%63[^\n]", &number, ret) == 2 && number == pid)
 			return true;
-		line = strchrnul(line, '\n');
-		if (!*line)
-			break;
-	}
 	*ret = '\0';
 	return false;
 }

@@ -21,16 +21,15 @@ char *text_next_status(char **text, unsigned *ret_used_by);
 enum { FORMAT_FIELDS_MAX = 2 * WIRE_DESCRIPTION_MAX };
 struct event_format {
 	unsigned id;
-	bool exact; /* the fields determine the layout of a record */
+	bool complete; /* otherwise some fields are missing */
 	char fields[FORMAT_FIELDS_MAX];
 };
 /* An event's format file, which is overwritten: 0 or -EBADMSG. */
 int text_read_format(char *text, struct event_format *ret);
 /* Whether an event's name can be that of a directory, so that its files may be opened. */
 bool text_is_file_name(const char *name);
-bool text_has_line(const char *text, const char *line);
-/* The command of a pid in a saved_cmdlines: false if it is not listed. */
-bool text_find_command(const char *text, uint64_t pid, char ret[static 64]);
+/* The command of a pid in a saved_cmdlines, which is overwritten: false if it is not listed. */
+bool text_find_command(char *text, uint64_t pid, char ret[static 64]);
 /* The pid in the name of an instance of ours; 0: the instance is not ours. */
 pid_t text_instance_pid(const char *name);
 
@@ -111,8 +110,8 @@ struct session {
 	uint64_t asked;	    /* the time when the daemon was asked last */
 	uint64_t settled;   /* from then on looks are needed only when the texts change */
 	bool daemon_gone;
-	char *status; /* the texts of the last look */
-	char *set_event;
+	char *status;	 /* the texts of the last look */
+	char *set_event; /* between line breaks */
 };
 
 /* The signal that ends the tail; 0: none. It interrupts poll() and write(); before these, the tail ends when it is due. */

@@ -77,8 +77,8 @@ static size_t find_tenant(const struct session *session, const char *cgroup)
 		const char *tenant = other->is_inside ? other->tenant : "";
 		size_t length = strlen(tenant);
 
-		if (length > best && strncmp(cgroup, tenant, length) == 0 &&
-		    (cgroup[length] == '/' || cgroup[length] == '\0'))
+		/* The tenant "/" has the processes of the root alone. */
+		if (length > best && (length > 1 ? cgroup_is_inside(cgroup, tenant) : streq(cgroup, tenant)))
 			best = length;
 	}
 	return best;

@@ -26,7 +26,7 @@ void fake_refuse(const char *prefix, uint32_t refusal)
 
 uint32_t fake_bit(const char *name, size_t length)
 {
-	for (uint32_t bit = fake_daemon->events; bit > 0 && !fake_daemon->all_new; bit--)
+	for (uint32_t bit = fake_daemon->events; bit > 0; bit--)
 		if (fake_daemon->name[bit] && strlen(fake_daemon->name[bit]) == length &&
 		    memcmp(fake_daemon->name[bit], name, length) == 0)
 			return bit;

@@ -90,7 +90,6 @@ struct fake_daemon {
 	bool early_stream;  /* comes with WELCOME */
 	bool fresh_stream;  /* each REGISTERED has a new stream */
 	bool keep_records;  /* the daemon's end stays open when the connection ends */
-	bool all_new;	    /* all names differ */
 	const char *prefix; /* of each granted name */
 	const char *refuse; /* names with this prefix */
 	uint32_t refusal;   /* the reason */

@@ -30,14 +30,14 @@ static inline void expect_off(const struct userev_event *event)
 	ck_assert_ptr_null(userev_event_name(event));
 }
 
-enum { EVENTS = 10000 };
+enum { EVENTS = 1000 };
 static struct userev_event events[EVENTS];
 
 /* Registrations of `events` as event0, event1 …, with descriptions of that length. */
 static inline struct userev_registration *many(size_t n, size_t length)
 {
 	static struct userev_registration registrations[EVENTS];
-	static char descriptions[1000 * (WIRE_DESCRIPTION_MAX + 1)];
+	static char descriptions[EVENTS * (WIRE_DESCRIPTION_MAX + 1)];
 
 	ck_assert_uint_le(n * (length + 1), sizeof(descriptions));
 	memset(descriptions, 0, sizeof(descriptions));
@@ -66,6 +66,16 @@ static inline void expect_child_succeeds(pid_t child)
 
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
+}
+
+/* The child succeeds if the function returns 0 there. */
+static inline void run_in_child(pid_t (*make_child)(void), int (*what)(void))
+{
+	pid_t child = make_child();
+
+	if (child == 0)
+		_exit(what());
+	expect_child_succeeds(child);
 }
 
 /* The event can be switched on and off, and the daemon receives its record. */
@@ -113,6 +123,14 @@ static inline void close_library(void)
 	userev = NULL;
 }
 
+/* The daemon has received the number of these lost records, at the end of that many connections. */
+static inline void expect_reported(unsigned ended, uint64_t queue_full, uint64_t too_big)
+{
+	fake_wait(fake_daemon->ended == ended);
+	ck_assert_uint_eq(fake_daemon->lost.queue_full, queue_full);
+	ck_assert_uint_eq(fake_daemon->lost.too_big, too_big);
+}
+
 /* Registers `event`, and switches it on. */
 static inline void register_event_on(void)
 {
@@ -156,4 +174,3 @@ static inline void library_test_end(void)
 #define WITH_DAEMON(name)      LIBRARY_TEST(name, true, true, false)
 #define WITH_DAEMON_ONLY(name) LIBRARY_TEST(name, true, false, false)
 #define WITHOUT_DAEMON(name)   LIBRARY_TEST(name, false, true, false)
-#define WITH_NEITHER(name)     LIBRARY_TEST(name, false, false, false)

@@ -4,24 +4,6 @@
 
 #include "tests/unit/client/library/library_test.h"
 
-WITHOUT_DAEMON(pending_events_are_granted_at_daemon_start)
-{
-	static struct userev_event early, late, released;
-	char description[] = "early u32 number";
-
-	register_event(&released, "released");
-	userev_release(userev, &released);
-	register_event(&early, description);
-	memset(description, 'x', sizeof(description) - 1);
-	fake_start();
-	expect_off(&early);
-	register_event(&late, "late u32 number");
-	expect_alive(&early, "early");
-	expect_alive(&late, "late");
-	ck_assert_uint_eq(fake_daemon->registers, 1);
-	ck_assert_uint_eq(fake_daemon->items, 2);
-}
-
 WITH_DAEMON(restarted_daemon_may_assign_other_bits)
 {
 	static struct userev_event one, two, three;
@@ -51,6 +33,7 @@ WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
 	expect_connected();
 	ck_assert_str_eq(userev_refusal(), "because");
+	ck_assert_str_eq(userev_why(&event), "because");
 	expect_off(&event);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EBUSY);
 	/* The refused event is not sent with later requests. */
@@ -64,22 +47,9 @@ WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 	fake_set(refuse = NULL);
 	fake_restart();
 	expect_connected();
-	expect_alive(&event, "event");
-	expect_alive(&other, "other");
-}
-
-WITH_EVENT_ON(grant_clears_former_refusal)
-{
-	fake_stop();
-	fake_refuse("event", REFUSAL_QUOTA_EXCEEDED);
-	fake_start();
-	expect_connected();
-	ck_assert_str_eq(userev_why(&event), "because");
-	fake_set(refuse = NULL);
-	fake_restart();
-	expect_connected();
 	ck_assert_ptr_null(userev_why(&event));
 	expect_alive(&event, "event");
+	expect_alive(&other, "other");
 	/* The former refusal is not the reason of a later problem. */
 	fake_stop();
 	fake_do(SILENT, KIND_REGISTER);
@@ -184,11 +154,31 @@ WITHOUT_DAEMON(signals_do_not_extend_timeout)
 	expect_timeout();
 }
 
-WITHOUT_DAEMON(connect_to_full_backlog_times_out)
+WITHOUT_DAEMON(closed_socket_is_refused_full_one_retried)
 {
-	int listener = fake_listen(fake_daemon->path, 0);
-	struct userev *first = open_library(); /* fills the backlog */
+	struct userev *first;
+	int listener;
 
+	close(fake_listen(fake_daemon->path, 0));
+	ck_assert_int_eq(userev_connected(userev), -ECONNREFUSED);
+	unlink(fake_daemon->path);
+	listener = fake_listen(fake_daemon->path, 0);
+	session_answer_timeout_ms = 50;
+	first = open_library(); /* fills the backlog */
+	register_event(&event, "event");
+	/* Here nothing blocks, and no attempt counts as a failure. */
+	session_answer_timeout_ms = 1000000;
+	userev->failures = 0;
+	for (unsigned i = 0; i < 10; i++) {
+		userev->look_at = clock_coarse_ms();
+		userev->not_before = 0;
+		ck_assert(!userev_enabled(&event));
+		ck_assert_int_eq(userev_poll(userev, 0), -EAGAIN);
+		ck_assert_int_eq(userev->error, -EAGAIN);
+		ck_assert_int_lt(userev->connection.fd, 0);
+		ck_assert_uint_eq(userev->failures, 0);
+		ck_assert_int_le(userev->not_before - clock_ms(), 10);
+	}
 	expect_timeout();
 	userev_close(first);
 	close(listener);

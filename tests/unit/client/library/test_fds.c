@@ -4,73 +4,50 @@
 
 #include "tests/unit/client/library/library_test.h"
 
-/* Closes all fds, as a program that becomes a daemon does. With `reuse` other files get the library's numbers. */
-static int become_a_daemon(bool reuse)
+/* Closes all fds, as a program that becomes a daemon does. Other files get the library's numbers. */
+static int become_a_daemon(void)
 {
 	uint32_t payload = 7;
-	int ends[2] = { -1, -1 };
+	int ends[2];
 	char byte;
 
 	closefrom(3);
-	if (reuse && pipe2(ends, O_NONBLOCK) < 0)
+	if (pipe2(ends, O_NONBLOCK) < 0)
 		return 1;
-	for (int fd = 5; reuse && fd < 400; fd++)
+	for (int fd = 5; fd < 400; fd++)
 		dup2(ends[1], fd);
 	/* The first test of the event notices it and reconnects. The event was on, and is on again. */
 	while (!userev_enabled(&event))
 		usleep(1000);
 	if (userev_write(&event, &payload, sizeof(payload)) != sizeof(payload))
 		return 2;
-	return reuse && read(ends[0], &byte, 1) >= 0 ? 3 : 0;
+	return read(ends[0], &byte, 1) >= 0 ? 3 : 0;
 }
 
-WITH_EVENT_ON(child_replaces_closed_and_reused_fds)
+WITH_EVENT_ON(child_replaces_reused_fds)
 {
 	uint32_t index, got;
 
 	fake_set(keep_records = true);
-	for (unsigned reuse = 0; reuse <= 1; reuse++) {
-		pid_t child = fork();
-
-		if (child == 0)
-			_exit(become_a_daemon(reuse));
-		expect_child_succeeds(child);
-		ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
-		ck_assert_uint_eq(got, 7);
-		ck_assert_uint_eq(index / FAKE_STREAM, 2 + reuse);
-		ck_assert_uint_eq(fake_daemon->hellos, 2 + reuse);
-	}
+	run_in_child(fork, become_a_daemon);
+	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
+	ck_assert_uint_eq(got, 7);
+	ck_assert_uint_eq(index / FAKE_STREAM, 2);
+	ck_assert_uint_eq(fake_daemon->hellos, 2);
 }
 
-WITH_EVENT_ON(child_with_open_fds_needs_no_connection)
+static int write_until_off(void)
 {
-	uint32_t index, got;
-	pid_t child;
-
-	child = fork();
-	if (child == 0) {
-		for (int i = 0; i < 100; i++)
-			userev_enabled(&event);
-		_exit(userev_write(&event, "data", 4) == 4 && !(event.place.part.bit & USEREV_PENDING_) ? 0 : 1);
-	}
-	expect_child_succeeds(child);
-	ck_assert_int_eq(fake_record(&index, &got, sizeof(got)), sizeof(got));
-	ck_assert_uint_eq(fake_daemon->accepted, 1);
+	alarm(60);
+	for (; userev_enabled(&event); usleep(1000))
+		userev_write(&event, "data", 4);
+	return 0;
 }
 
 WITH_EVENT_ON(child_without_daemon_is_off)
 {
-	pid_t child;
-
 	fake_stop();
-	child = fork();
-	if (child == 0) {
-		alarm(60);
-		for (; userev_enabled(&event); usleep(1000))
-			userev_write(&event, "data", 4);
-		_exit(0);
-	}
-	expect_child_succeeds(child);
+	run_in_child(fork, write_until_off);
 }
 
 /* Another file of the program gets this number. The result is the other end of that file. */
@@ -96,14 +73,14 @@ static void expect_untouched(int number, int other_end)
 	close(other_end);
 }
 
-WITH_EVENT_ON(close_leaves_a_reused_fd_open)
+WITH_EVENT_ON(close_leaves_reused_fds_open)
 {
-	int number, other_end;
+	const int numbers[] = { stream_at(event.place)->fd, userev->connection.fd },
+		  other_ends[] = { reuse(numbers[0]), reuse(numbers[1]) };
 
-	number = stream_at(event.place)->fd;
-	other_end = reuse(number);
 	close_library();
-	expect_untouched(number, other_end);
+	expect_untouched(numbers[0], other_ends[0]);
+	expect_untouched(numbers[1], other_ends[1]);
 }
 
 WITH_DAEMON_ONLY(call_notices_reused_fd)

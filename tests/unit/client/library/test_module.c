@@ -105,22 +105,6 @@ WITH_DAEMON_ONLY(library_events_are_sent_at_first_test)
 	unload(first);
 }
 
-WITH_DAEMON_ONLY(last_unload_keeps_reused_fd_open)
-{
-	struct module *library = load("library", DECLARED);
-	int ends[2], number;
-
-	test_until_alive(&library->event[0]);
-	number = open_resolve(NULL)->connection.fd;
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	ck_assert_int_eq(dup2(ends[1], number), number);
-	unload(library);
-	ck_assert_int_eq(send(number, "data", 4, MSG_NOSIGNAL), 4);
-	close(number);
-	close(ends[0]);
-	close(ends[1]);
-}
-
 WITH_DAEMON_ONLY(refused_declared_event_has_reason)
 {
 	struct module *library;
@@ -247,40 +231,6 @@ WITH_EVENT_ON(lowered_fd_limit_keeps_events)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
 	change_daemons();
 	expect_alive(&event, "event");
-}
-
-struct loser {
-	struct userev_event event;
-	_Atomic bool ends;
-};
-
-static void *lose_records(void *data)
-{
-	struct loser *loser = data;
-
-	while (!loser->ends) {
-		userev_write(&loser->event, (char[5000]){ 0 }, 5000);
-		usleep(100);
-	}
-	return NULL;
-}
-
-/* For ThreadSanitizer: reporting must not read fields that WELCOME writes. */
-WITH_DAEMON(losses_are_reported_while_daemons_change)
-{
-	static struct loser loser;
-	pthread_t thread;
-
-	register_event(&loser.event, "event char[8] text");
-	pthread_create(&thread, NULL, lose_records, &loser);
-	for (int i = 0; i < 10; i++) {
-		change_daemons();
-		fake_set(lost.too_big = 0);
-		fake_switch("event", true);
-		fake_wait(fake_daemon->lost.too_big > 0);
-	}
-	loser.ends = true;
-	pthread_join(thread, NULL);
 }
 
 WITH_EVENT_ON(quarantined_fd_takes_nothing_and_is_reused)

@@ -110,7 +110,13 @@ WITH_EVENT_ON(late_answer_keeps_bit_of_same_event)
 
 WITHOUT_DAEMON(events_become_usable_when_daemon_starts)
 {
-	register_event(&event, "event u32 number");
+	static struct userev_event released;
+	char description[] = "event u32 number";
+
+	register_event(&released, "released");
+	userev_release(userev, &released);
+	register_event(&event, description);
+	memset(description, 'x', sizeof(description) - 1);
 	register_event(&other, "other u32 number");
 	ck_assert(!userev_enabled(&event));
 	ck_assert_int_eq(userev_write(&event, "data", 4), 0);
@@ -122,6 +128,7 @@ WITHOUT_DAEMON(events_become_usable_when_daemon_starts)
 	test_until_alive(&other);
 	expect_alive(&event, "event");
 	ck_assert_uint_eq(fake_daemon->registers, 1);
+	ck_assert_uint_eq(fake_daemon->items, 2);
 }
 
 WITHOUT_DAEMON(tests_without_daemon_rarely_connect)
@@ -301,12 +308,7 @@ WITHOUT_DAEMON(sealed_userev_does_not_connect)
 /* Here in a child that has not verified its fds yet. */
 WITH_EVENT_ON(seal_keeps_grants_and_stops_connecting)
 {
-	pid_t child;
-
-	child = fork();
-	if (child == 0)
-		_exit(live_under_a_seal());
-	expect_child_succeeds(child);
+	run_in_child(fork, live_under_a_seal);
 }
 
 /* The lines of a userev with that value of $USEREV_DEBUG. */

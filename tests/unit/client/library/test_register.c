@@ -49,23 +49,6 @@ WITH_DAEMON(packet_beyond_the_send_buffer_is_sent)
 	expect_alive(&events[0], "event0");
 }
 
-WITHOUT_DAEMON(ten_thousand_events_can_be_registered)
-{
-	struct userev_registration *registrations = many(EVENTS, 20);
-
-	fake_set(all_new = true);
-	for (size_t i = 0; i < 5000; i++)
-		register_event(&events[i], registrations[i].description);
-	ck_assert_int_eq(userev_register_all(userev, registrations + 5000, 5000), 0);
-	fake_start();
-	expect_connected();
-	ck_assert_uint_eq(fake_daemon->items, EVENTS);
-	ck_assert_uint_eq(fake_daemon->registers, (EVENTS + WIRE_BATCH_MAX - 1) / WIRE_BATCH_MAX);
-	fake_stop();
-	for (size_t i = 0; i < EVENTS; i++)
-		userev_release(userev, &events[i]);
-}
-
 /* AddressSanitizer has an allocator of its own. */
 #ifdef __SANITIZE_ADDRESS__
 static const size_t BYTES_EACH = SIZE_MAX / 1000;
@@ -187,28 +170,6 @@ TEST(long_refusal_is_truncated)
 	ck_assert_uint_eq(strlen(userev_refusal()), WIRE_SENTENCE_MAX);
 }
 
-WITH_DAEMON(event_name_is_the_daemons)
-{
-	static const struct {
-		const char *description, *prefix, *name;
-	} rows[] = {
-		{ "plain u32 number", NULL, "plain" },
-		{ "bare", NULL, "bare" },
-		{ "flagged:some u32 number", NULL, "flagged" },
-		{ "prefixed u32 number", "container7_", "container7_prefixed" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		fake_set(prefix = rows[i].prefix);
-		register_event(&events[i], rows[i].description);
-		ck_assert_str_eq(userev_event_name(&events[i]), rows[i].name);
-	}
-	userev_release(userev, &events[0]);
-	ck_assert_ptr_null(userev_event_name(&events[0]));
-	close_library();
-	ck_assert_ptr_null(userev_event_name(&events[3]));
-}
-
 static void restart_with_prefix(const char *prefix)
 {
 	fake_set(prefix = prefix);
@@ -217,12 +178,16 @@ static void restart_with_prefix(const char *prefix)
 }
 
 /* A name that was returned stays valid until the event is released. */
-WITH_DAEMON(name_stays_valid_across_daemons)
+WITH_DAEMON(name_is_the_daemons_and_stays_valid)
 {
 	const char *plain, *first;
 
+	register_event(&other, "bare");
+	ck_assert_str_eq(userev_event_name(&other), "bare");
 	register_event(&event, "event:flag u32 number");
 	plain = userev_event_name(&event);
+	userev_release(userev, &other);
+	ck_assert_ptr_null(userev_event_name(&other));
 	restart_with_prefix("first_");
 	first = userev_event_name(&event);
 	ck_assert_str_eq(first, "first_event");
@@ -232,6 +197,8 @@ WITH_DAEMON(name_stays_valid_across_daemons)
 	ck_assert_str_eq(userev_event_name(&event), "event");
 	ck_assert_str_eq(first, "first_event");
 	ck_assert_str_eq(plain, "event");
+	close_library();
+	ck_assert_ptr_null(userev_event_name(&event));
 }
 
 WITH_DAEMON(last_of_equal_events_releases_the_bit)

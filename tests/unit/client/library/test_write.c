@@ -23,56 +23,6 @@ WITHOUT_DAEMON(events_without_daemon_are_registered_and_off)
 	ck_assert_uint_eq(other.place.whole, 0);
 }
 
-WITH_NEITHER(unused_socket_is_connection_refused)
-{
-	close(fake_listen(fake_daemon->path, 1));
-	userev = open_library();
-	ck_assert_int_eq(userev_connected(userev), -ECONNREFUSED);
-	unlink(fake_daemon->path);
-}
-
-WITHOUT_DAEMON(full_backlog_is_retried_and_no_failure)
-{
-	int listener = fake_listen(fake_daemon->path, 0);
-	struct userev *first;
-
-	session_answer_timeout_ms = 50;
-	first = open_library(); /* fills the backlog */
-	register_event(&event, "event");
-	/* From here on nothing blocks. */
-	session_answer_timeout_ms = 1000000;
-	userev->failures = 0;
-	for (unsigned i = 0; i < 10; i++) {
-		userev->look_at = clock_coarse_ms();
-		userev->not_before = 0;
-		ck_assert(!userev_enabled(&event));
-		ck_assert_int_eq(userev_poll(userev, 0), -EAGAIN);
-		ck_assert_int_eq(userev->error, -EAGAIN);
-		ck_assert_int_lt(userev->connection.fd, 0);
-		ck_assert_uint_eq(userev->failures, 0);
-		ck_assert_int_le(userev->not_before - clock_ms(), 10);
-	}
-	userev_close(first);
-	close(listener);
-	unlink(fake_daemon->path);
-}
-
-WITH_DAEMON(event_is_on_while_its_own_bit_is_set)
-{
-	char name[20][16];
-
-	for (int i = 0; i < 20; i++) {
-		snprintf(name[i], sizeof(name[i]), "event%d", i);
-		register_event(&events[i], name[i]);
-	}
-	for (int i = 0; i < 20; i++) {
-		fake_switch(name[i], true);
-		for (int j = 0; j < 20; j++)
-			ck_assert_int_eq(userev_enabled(&events[j]), i == j);
-		fake_switch(name[i], false);
-	}
-}
-
 WITH_EVENT_ON(record_is_index_and_pieces_in_order)
 {
 	struct iovec pieces[31];
@@ -151,8 +101,7 @@ WITH_DAEMON(payload_above_maximum_is_refused_and_counted)
 	ck_assert_uint_eq(userev_lost(userev).too_big, 3);
 	ck_assert_uint_eq(userev_lost(userev).queue_full, 0);
 	close_library();
-	fake_wait(fake_daemon->ended == 1);
-	ck_assert_uint_eq(fake_daemon->lost.too_big, 3);
+	expect_reported(1, 0, 3);
 }
 
 static int fill(void)
@@ -181,9 +130,7 @@ WITH_EVENT_ON(full_queue_loss_is_reported)
 	userev_release(userev, &event);
 	fake_wait(fake_daemon->lost.queue_full == 51);
 	close_library();
-	fake_wait(fake_daemon->ended == 1);
-	ck_assert_uint_eq(fake_daemon->lost.queue_full, 51);
-	ck_assert_uint_eq(fake_daemon->lost.too_big, 0);
+	expect_reported(1, 51, 0);
 }
 
 WITH_EVENT_ON(losses_are_reported_at_intervals_by_writes)
@@ -218,8 +165,7 @@ WITH_EVENT_ON(flood_of_losses_is_no_flood_of_packets)
 	for (int i = 0; i < 2000; i++)
 		ck_assert_int_eq(userev_write(&event, payload, sizeof(payload)), -E2BIG);
 	close_library();
-	fake_wait(fake_daemon->ended == 1);
-	ck_assert_uint_eq(fake_daemon->lost.too_big, 2000);
+	expect_reported(1, 0, 2000);
 	/* A packet in 100 ms: this would take a hundred seconds. */
 	ck_assert_uint_lt(fake_daemon->packets, 1000);
 }

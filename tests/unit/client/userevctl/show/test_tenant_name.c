@@ -118,5 +118,5 @@ TEST(the_longest_component_is_not_cut)
 	memset(longest, 'x', 255);
 	longest[255] = '\0';
 	snprintf(path, sizeof(path), "/lxc.payload/%s", longest);
-	ck_assert_uint_eq(strlen(tenant_name(path).text), 255 + strlen(" (lxc)"));
+	ck_assert_uint_eq(strlen(tenant_name(path)->text), 255 + strlen(" (lxc)"));
 }

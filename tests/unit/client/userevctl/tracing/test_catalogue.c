@@ -118,25 +118,3 @@ TEST(daemons_row_is_kept_and_foreign_event_has_none)
 	ck_assert_ptr_null(alien->fields);
 	ck_assert_uint_eq(alien->row.left, 0);
 }
-
-TEST(thirty_thousand_events_are_merged)
-{
-	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
-	_cleanup_(freep) char *status = malloc(1 << 20);
-	struct text out;
-
-	ck_assert_ptr_nonnull(status);
-	out = text_make(status, 1 << 20);
-	for (unsigned i = 0; i < 30000; i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "event_%u", i * 7919 % 30000);
-		if (i % 2 == 0)
-			add_row(&catalogue, name);
-		text_printf(&out, "%s # Used by ftrace\n", name);
-	}
-	ck_assert(!out.cut);
-	merge(&catalogue, status);
-	ck_assert_uint_eq(catalogue.n, 30000);
-	ck_assert_uint_eq(catalogue.foreign, 15000);
-}
