@@ -62,7 +62,7 @@ static void sweep_others(const struct daemon *daemon, const char *kind, uid_t ow
 	if (fd < 0)
 		return;
 	pages_sweep(fd, path);
-	page_directory_remove(path);
+	rmdir(path);
 }
 
 /* The directory in which pages outlive us. Without one they end with the processes that have them. */

@@ -281,7 +281,7 @@ static void remove_files(void *data)
 	for (size_t i = 0; i < daemon->n_client_listeners; i++)
 		listener_remove_files(&daemon->client_listeners[i]);
 	if (*daemon->pages)
-		page_directory_remove(daemon->pages);
+		rmdir(daemon->pages);
 }
 
 int daemon_new(const struct options *options, struct daemon **ret)
@@ -384,7 +384,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	if (daemon->keeper > 0)
 		waitpid(daemon->keeper, NULL, 0);
 	if (!janitor_end(&daemon->janitor) && *daemon->pages)
-		page_directory_remove(daemon->pages);
+		rmdir(daemon->pages);
 	if (daemon->loop)
 		ev_loop_destroy(daemon->loop);
 	free(daemon);

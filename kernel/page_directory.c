@@ -50,21 +50,12 @@ int page_directory_open(const char *path, uid_t owner)
 	return r < 0 ? r : fd_steal(&fd);
 }
 
-/* The directory of the socket, which need not exist yet itself. */
-static int stat_parent(const char *path, const char *base, struct stat *ret)
-{
-	char parent[PATH_MAX];
-
-	snprintf(parent, sizeof(parent), "%.*s.", (int)(base - path), path);
-	return stat(parent, ret) < 0 ? -errno : 0;
-}
-
 int page_directory_find(const char *control_socket, const char *kind, uid_t owner, char *ret, size_t size)
 {
 	const char *slash = strrchr(control_socket, '/'), *base = slash ? slash + 1 : control_socket;
-	struct stat parent;
-	char suffix[32];
-	int fd = -ENAMETOOLONG, r;
+	char suffix[32], parent[PATH_MAX];
+	struct stat status;
+	int fd = -ENAMETOOLONG;
 
 	/* The next time root may become another user. */
 	if (owner == geteuid())
@@ -75,17 +66,13 @@ int page_directory_find(const char *control_socket, const char *kind, uid_t owne
 		fd = page_directory_open(ret, owner);
 	if (fd >= 0)
 		return fd;
-	r = stat_parent(control_socket, base, &parent);
-	if (r < 0)
-		return r;
-	snprintf(ret, size, "/dev/shm/userevd-%u-%llu-%s.%s", (unsigned)geteuid(), (unsigned long long)parent.st_ino,
+	/* The socket need not exist yet. */
+	snprintf(parent, sizeof(parent), "%.*s.", (int)(base - control_socket), control_socket);
+	if (stat(parent, &status) < 0)
+		return -errno;
+	snprintf(ret, size, "/dev/shm/userevd-%u-%llu-%s.%s", (unsigned)geteuid(), (unsigned long long)status.st_ino,
 		 base, suffix);
 	return page_directory_open(ret, owner);
-}
-
-void page_directory_remove(const char *path)
-{
-	rmdir(path);
 }
 
 /* --- a read-only mount --- */

@@ -142,18 +142,15 @@ static int page_sweep(int directory, uid_t owner, const char *name)
 
 int page_files_sweep(int directory)
 {
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), held = 0, failed = 0;
+	struct stat status;
+	int fd = fstat(directory, &status) < 0 ? -1 : openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	struct stat status;
+	int held = 0, failed = 0;
 
-	if (!stream || fstat(fd, &status) < 0) {
-		failed = -errno;
-		if (stream)
-			closedir(stream);
-		else
-			fd_close(fd);
-		return failed;
+	if (!stream) {
+		fd_close(fd);
+		return -errno;
 	}
 	while ((entry = readdir(stream))) {
 		const bool is_page = strncmp(entry->d_name, page_prefix, sizeof(page_prefix) - 1) == 0;

@@ -46,5 +46,3 @@ int mount_clone(const char *path, bool read_only);
 int page_directory_clone(const char *path);
 /* Opens the directory of the daemon with this control socket, for its own pages ("pages") or a keeper's. `ret`: its path. */
 int page_directory_find(const char *control_socket, const char *kind, uid_t owner, char *ret, size_t size);
-/* Removes it if it is empty. */
-void page_directory_remove(const char *path);

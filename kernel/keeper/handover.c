@@ -74,26 +74,21 @@ int handover_put(const struct preparation *preparation)
 	return r == 0 ? handover_store(outcome_name, outcome) : r;
 }
 
-/* The same program has written it, but its fds have other numbers here. */
-static int read_outcome(int fd, struct preparation *ret)
-{
-	struct preparation outcome;
-
-	if (pread(fd, &outcome, sizeof(outcome), 0) != sizeof(outcome))
-		return -ENODATA;
-	outcome.listener = ret->listener;
-	outcome.mounts = ret->mounts;
-	*ret = outcome;
-	return 0;
-}
-
 /* Closes an fd with an unknown name. */
 static int handover_take_one(void *data, int given, const char *name)
 {
 	_cleanup_(fd_closep) int fd = given;
+	struct preparation outcome, *ret = data;
 
-	if (streq(name, outcome_name))
-		return read_outcome(fd, data);
+	if (streq(name, outcome_name)) {
+		if (pread(fd, &outcome, sizeof(outcome), 0) != sizeof(outcome))
+			return -ENODATA;
+		/* The same program has written it, but its fds have other numbers here. */
+		outcome.listener = ret->listener;
+		outcome.mounts = ret->mounts;
+		*ret = outcome;
+		return 0;
+	}
 	for (size_t i = 0; i < FILES && fd >= 0; i++)
 		if (streq(name, files[i].name) && *file_of(data, i) < 0)
 			*file_of(data, i) = fd_steal(&fd);

@@ -115,10 +115,8 @@ void text_printf(struct text *text, const char *format, ...)
 	va_start(arguments, format);
 	length = vsnprintf(text->buffer + text->length, text_room(text) + 1, format, arguments);
 	va_end(arguments);
-	if (length < 0) {
-		text->buffer[text->length] = '\0';
-		text->cut = true;
-	} else if ((size_t)length > text_room(text)) {
+	/* A failure, which no format of ours has, is a length that does not fit. */
+	if ((size_t)length > text_room(text)) {
 		text->length = text->size - 1;
 		text->cut = true;
 		drop_partial(text);

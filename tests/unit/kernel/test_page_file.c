@@ -48,7 +48,7 @@ static void teardown(void)
 	ck_assert_uint_eq(count("page-"), 0);
 	close(epoll);
 	close(directory);
-	page_directory_remove(path);
+	rmdir(path);
 	ck_assert_int_lt(access(path, F_OK), 0);
 }
 
@@ -255,7 +255,7 @@ TEST(unsafe_directory_is_refused)
 	char name[80];
 
 	setup();
-	page_directory_remove(path);
+	rmdir(path);
 	ck_assert_int_eq(access(path, F_OK), 0); /* it is in use */
 	ck_assert_int_eq(page_directory_open(path, geteuid() + 1), -EPERM);
 	snprintf(name, sizeof(name), "%s/link", path);
@@ -288,7 +288,7 @@ TEST(directory_is_found_again_for_the_same_socket)
 	fd = page_directory_find("/proc/another", "pages", geteuid(), other, sizeof(other));
 	close(fd);
 	ck_assert_str_ne(one, other);
-	page_directory_remove(one);
-	page_directory_remove(other);
+	rmdir(one);
+	rmdir(other);
 	teardown();
 }
