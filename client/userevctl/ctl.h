@@ -45,7 +45,7 @@ struct ctl;
 struct command {
 	const char *name;
 	const char *arguments;
-	const char *summary;		  /* one line of the overview; NULL: it is for programs */
+	const char *summary;		  /* one line of the overview; NULL: it is not there */
 	const char *help;		  /* the text of `help COMMAND` */
 	const struct option_row *options; /* ends with an option without a name; or NULL */
 	bool stops_at_argument;		  /* the options behind the first argument belong to another program */

@@ -171,6 +171,6 @@ COMMAND(status, "", "the daemon: backend, numbers and losses", NULL,
 	"state, with the kernel's backends the tracers that use it (ftrace, perf, other),\n"
 	"and the programs and tenants that hold it.");
 
-COMMAND(version, "", "versions of userevctl, library and daemon", NULL,
+COMMAND(version, "", NULL, NULL,
 	"Shows the versions of this program, of its library, and of the daemon if it can\n"
 	"be reached.");
