@@ -348,6 +348,7 @@ static int remote_take_packet(struct remote *remote)
 static int remote_dispatch(struct kernel *kernel)
 {
 	struct remote *remote = remote_of(kernel);
+	unsigned left = PACKETS_MAX;
 	int r = 1;
 
 	if (kernel->stalled && clock_ms() >= remote->retry_at) {
@@ -355,11 +356,13 @@ static int remote_dispatch(struct kernel *kernel)
 		if (remote_send(remote) < 0)
 			remote->failed = -ECONNRESET;
 	}
-	for (unsigned i = 0; i < PACKETS_MAX && r > 0 && !remote->cancelled && remote->failed == 0; i++) {
+	/* The last packet that is due is usually the last that there is: the loop finds any other. */
+	while (left-- > 0 && r > 0 && !remote->cancelled && remote->failed == 0) {
 		r = remote_take_packet(remote);
 		if (r > 0 && remote_send(remote) < 0)
 			r = -ECONNRESET;
 		remote->failed = MIN(r, 0);
+		left = MIN(left, (unsigned)remote->packets);
 	}
 	return remote->failed;
 }
