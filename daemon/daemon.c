@@ -13,7 +13,6 @@
 #include "daemon/admin/reload.h"
 #include "daemon/backend.h"
 #include "daemon/connection/deposit.h"
-#include "daemon/connection/inflight.h"
 #include "daemon/dispatch.h"
 #include "daemon/identity/peer.h"
 #include "daemon/process/clock.h"
@@ -145,7 +144,7 @@ static int start_watchers(struct daemon *daemon)
 		ev_signal_start(daemon->loop, &daemon->w_signals[i]);
 	}
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
-	return inflight_init(&daemon->connections);
+	return clients_begin(&daemon->connections);
 }
 
 static void stop_watchers(struct daemon *daemon)
@@ -371,7 +370,6 @@ struct daemon *daemon_free(struct daemon *daemon)
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);
 	grants_end(&daemon->registry);
-	inflight_deinit(&daemon->connections);
 	if (daemon->registry.kernel)
 		stop_watchers(daemon);
 	assert(!daemon->registry.levels);
