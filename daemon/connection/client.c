@@ -123,14 +123,17 @@ void client_take_request(struct client *client)
 /* For a while: the clients that are not reached keep their places. */
 void clients_take_requests(struct connections *connections)
 {
-	double end = clock_now() + TURN_TIME;
 	struct client *client;
+	double end;
 
+	if (TAILQ_EMPTY(&connections->runnable))
+		return;
+	end = clock_now() + TURN_TIME;
 	do {
 		client = scheduler_next(connections);
 		if (client)
 			client_take_request(client);
-	} while (client && clock_now() < end);
+	} while (!TAILQ_EMPTY(&connections->runnable) && clock_now() < end);
 }
 
 void clients_stay_awake(struct connections *connections)
