@@ -83,7 +83,7 @@ TEST(queued_client_is_reported_once)
 
 	encode_end(&packet);
 	ck_assert_int_eq(transport_send(end.socket, packet.data, packet.size, NULL, 0, 0), 0);
-	ev_run(world->daemon->loop, EVRUN_NOWAIT);
+	ev_invoke(world->daemon->loop, &world->daemon->connections.w_sockets, EV_READ);
 	ck_assert_int_eq(end.client->stall, STALL_TURN);
 	ck_assert_int_eq(epoll_wait(world->daemon->connections.w_sockets.fd, &event, 1, 0), 0);
 	turn(world);
