@@ -46,6 +46,7 @@ struct remote {
 	struct kernel kernel;
 	struct batch_queue batches;
 	struct batch *sending;	  /* the first that is not wholly sent */
+	struct batch *spare;	  /* the last that was answered, for the next with `done`; or NULL */
 	struct batch_queue held;  /* deposits and withdrawals, while the kernel is stalled */
 	int64_t retry_at;	  /* for them, in milliseconds */
 	size_t under_way[WINDOW]; /* calls in each packet, the oldest first */
@@ -82,7 +83,8 @@ static void batch_finish(struct remote *remote, struct batch *batch)
 	else
 		for (size_t i = 0; i < batch->n; i++)
 			fd_close(batch->calls[i].fd);
-	free(batch);
+	free(remote->spare);
+	remote->spare = batch;
 }
 
 static void answer_calls(struct kernel_call *calls, size_t n, int result)
@@ -166,8 +168,10 @@ static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size
 {
 	struct remote *remote = remote_of(kernel);
 	const bool takes = n > 0 && !remote->cancelled;
-	struct batch *batch = takes ? malloc(sizeof(*batch) + (done ? 0 : n * sizeof(*calls))) : NULL;
+	struct batch *batch = takes && done ? steal_pointer(remote->spare) : NULL;
 
+	if (takes && !batch)
+		batch = malloc(sizeof(*batch) + (done ? 0 : n * sizeof(*calls)));
 	if (!batch) {
 		/* Without `done` the call is lost: for example, an event goes on being charged to its tenant. */
 		answer_calls(calls, n, remote->cancelled ? -ECANCELED : -ENOMEM);
@@ -371,6 +375,7 @@ static void remote_free(struct kernel *kernel)
 {
 	remote_cancel(kernel);
 	fd_close(kernel->fd);
+	free(remote_of(kernel)->spare);
 	free(remote_of(kernel));
 }
 
