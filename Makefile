@@ -55,7 +55,9 @@ HARDENING := -fstack-protector-strong $(call supported,-fstack-clash-protection)
 	$(or $(call supported,-fcf-protection=full),$(call supported,-mbranch-protection=standard)) \
 	$(if $(SANITIZE)$(COVERAGE)$(findstring _FORTIFY_SOURCE,$(CFLAGS))$(filter -O0,$(CFLAGS)),,$(if $(filter -O%,$(CFLAGS)),$(CHECKS_OF_LIBC)))
 BASE_CFLAGS += $(HARDENING)
-BASE_LDFLAGS += -Wl,-z,relro,-z,now,-z,noexecstack
+BASE_LDFLAGS += -Wl,-z,relro,-z,now,-z,noexecstack -fno-lto
+# The daemon is optimised as a whole when it is linked; other programs take the ordinary code of the same objects.
+LTO := $(if $(SANITIZE)$(COVERAGE),,$(call supported,-flto=auto -ffat-lto-objects))
 # Installed programs are position-independent.
 PIE := -pie
 PROGRAM = $(CC) $(PIE) $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) -o $@
@@ -137,10 +139,11 @@ $(B)/%.o: %.c
 
 $(B)/client/userevctl/tracing/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,libtracefs)
 $(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient -fvisibility=default
+$(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS): EXTRA_CFLAGS = $(LTO)
 
 $(B)/userevd: $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(PROGRAM) -pthread -lev
+	$(Q)$(filter-out -fno-lto,$(PROGRAM)) $(LTO) -pthread -lev
 
 # Static: a process with enablers, which is the same program, starts with a quarter of the instructions, and takes less memory.
 $(B)/userevd-keeper: PIE := $(or $(STATIC_PIE),$(PIE))
@@ -166,7 +169,7 @@ $(B)/libuserev.so: $(B)/libuserev.so.$(SOVERSION)
 $(B)/libuserev.a: $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS)
 	@echo '  AR      $@'
 	$(Q)$(LD_RELOCATABLE) $^ -o $(B)/libuserev.o
-	$(Q)objcopy --wildcard --keep-global-symbol='userev_*' --keep-global-symbol='__x86.*' $(B)/libuserev.o
+	$(Q)objcopy --wildcard --remove-section='.gnu.*lto_*' --keep-global-symbol='userev_*' --keep-global-symbol='__x86.*' $(B)/libuserev.o
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $(B)/libuserev.o
 

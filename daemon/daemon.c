@@ -13,7 +13,6 @@
 #include "daemon/admin/reload.h"
 #include "daemon/backend.h"
 #include "daemon/connection/deposit.h"
-#include "daemon/connection/inflight.h"
 #include "daemon/dispatch.h"
 #include "daemon/identity/peer.h"
 #include "daemon/process/clock.h"
@@ -81,11 +80,12 @@ static void on_fd_freed(struct connections *connections)
 	metrics_socket_resume(&daemon->metrics);
 }
 
-/* At the end of a turn of the loop: work that its watchers have put off. */
-static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _unused_)
+/* A turn of the loop: its watchers, and then work that these have put off. */
+static void daemon_take_turn(struct ev_loop *loop)
 {
-	struct daemon *daemon = container_of(w, struct daemon, w_turn);
+	struct daemon *daemon = ev_userdata(loop);
 
+	ev_invoke_pending(loop);
 	clients_take_requests(&daemon->connections);
 	/* First: a client that leaves may leave records, and may turn events off. */
 	clients_sweep(&daemon->connections);
@@ -137,15 +137,15 @@ static int start_watchers(struct daemon *daemon)
 	pages_init(&daemon->registry);
 	resting_init(&daemon->registry);
 	ev_init(&daemon->w_stalled, on_stalled);
-	ev_prepare_init(&daemon->w_turn, daemon_on_turn);
-	ev_prepare_start(daemon->loop, &daemon->w_turn);
+	ev_set_userdata(daemon->loop, daemon);
+	ev_set_invoke_pending_cb(daemon->loop, daemon_take_turn);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
 		ev_signal_init(&daemon->w_signals[i], daemon_on_signal, signals[i]);
 		daemon->w_signals[i].data = daemon;
 		ev_signal_start(daemon->loop, &daemon->w_signals[i]);
 	}
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
-	return inflight_init(&daemon->connections);
+	return clients_begin(&daemon->connections);
 }
 
 static void stop_watchers(struct daemon *daemon)
@@ -153,7 +153,6 @@ static void stop_watchers(struct daemon *daemon)
 	systemd_deinit(&daemon->systemd);
 	for (size_t i = 0; i < ARRAY_SIZE(daemon->w_signals); i++)
 		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
-	ev_prepare_stop(daemon->loop, &daemon->w_turn);
 	clients_deinit(&daemon->connections);
 	ev_timer_stop(daemon->loop, &daemon->w_stalled);
 	linger_deinit(&daemon->registry);
@@ -334,6 +333,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 
 int daemon_run(struct daemon *daemon)
 {
+	daemon_take_turn(daemon->loop);
 	ev_run(daemon->loop, 0);
 	return daemon->failed ? daemon->failed : daemon->connections.failed;
 }
@@ -371,7 +371,6 @@ struct daemon *daemon_free(struct daemon *daemon)
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);
 	grants_end(&daemon->registry);
-	inflight_deinit(&daemon->connections);
 	if (daemon->registry.kernel)
 		stop_watchers(daemon);
 	assert(!daemon->registry.levels);

@@ -43,7 +43,6 @@ struct daemon {
 	ev_io w_kernel;
 	ev_timer w_succession; /* while there is no keeper */
 	ev_timer w_stalled;    /* while too many fds are in flight for the keeper to get one */
-	ev_prepare w_turn;
 	ev_signal w_signals[3];
 };
 
