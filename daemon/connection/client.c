@@ -76,7 +76,7 @@ static void client_read_request(struct client *client)
 		resume(client->task);
 		return;
 	}
-	if (inflight_remains(client) && client->files_unread) {
+	if (client->files_unread && inflight_remains(client)) {
 		client->stall = STALL_UNREAD;
 		if (!inflight_watch(client))
 			client_close(client);
