@@ -166,16 +166,13 @@ static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
 static struct client *client_make(struct connections *connections, int fd, enum client_socket socket,
 				  const struct entry_client *entry, struct tenant *tenant)
 {
-	struct client *client = calloc(1, sizeof(*client));
+	struct client *client = malloc(sizeof(*client)); /* calloc() would not take what free() has kept */
 
 	if (!client)
 		return NULL;
 	memory_taken(&connections->registry->memory, sizeof(*client));
-	client->connections = connections;
+	*client = (struct client){ .connections = connections, .fd = fd, .socket = socket };
 	client->holder.registry = connections->registry;
-	LIST_INIT(&client->holder.shares);
-	client->fd = fd;
-	client->socket = socket;
 	ev_io_init(&client->w_io, on_io, fd, EV_READ);
 	ev_io_start(connections->loop, &client->w_io);
 	TAILQ_INSERT_TAIL(&connections->clients, client, all);
