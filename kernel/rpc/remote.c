@@ -356,6 +356,9 @@ static int remote_dispatch(struct kernel *kernel)
 			remote->failed = -ECONNRESET;
 	}
 	for (unsigned i = 0; i < PACKETS_MAX && r > 0 && !remote->cancelled && remote->failed == 0; i++) {
+		/* More packets come only while answers are due: no look without need. */
+		if (i > 0 && remote->packets == 0)
+			break;
 		r = remote_take_packet(remote);
 		if (r > 0 && remote_send(remote) < 0)
 			r = -ECONNRESET;

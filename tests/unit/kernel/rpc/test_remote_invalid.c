@@ -120,6 +120,7 @@ TEST(unexpected_answer_ends_reading)
 	expect_received(&line, 1);
 	keeper_answers(&line);
 	keeper_sends_answer(&line);
+	expect_dispatched(&line);
 	expect_failure(&line, -EPROTO);
 	expect_all_ok(batch);
 }
