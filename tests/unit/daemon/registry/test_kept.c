@@ -172,6 +172,7 @@ static void make_cgroup(struct world *world, const char *name)
 	struct cgroups *cgroups = &world->daemon->registry.cgroups;
 	char path[PATH_MAX + 16];
 
+	cgroups_forget(cgroups);
 	*cgroups = (struct cgroups){ .root = "/" };
 	snprintf(cgroups->mount, sizeof(cgroups->mount), "%s/%s", world->directory, name);
 	snprintf(path, sizeof(path), "%s/world", cgroups->mount);
