@@ -3,6 +3,7 @@
 #include "daemon/daemon.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -231,6 +232,7 @@ static int check_identification(struct daemon *daemon)
 	r = cgroups_find(NULL, &daemon->registry.cgroups);
 	if (r < 0)
 		log_error("can't identify clients: /proc/self/mountinfo can't be read: %s", strerror(-r));
+	daemon->registry.cgroups.directory = open(daemon->registry.cgroups.mount, O_PATH | O_CLOEXEC);
 	return r;
 }
 

@@ -86,7 +86,7 @@ static void client_read_request(struct client *client)
 		resume(client->task);
 		return;
 	}
-	if (inflight_remains(client) && client->files_unread) {
+	if (client->files_unread && inflight_remains(client)) {
 		client->stall = STALL_UNREAD;
 		inflight_await(client);
 		return;
@@ -200,16 +200,13 @@ static void clients_on_events(struct ev_loop *loop, ev_io *w, int events)
 static struct client *client_make(struct connections *connections, int fd, enum client_socket socket,
 				  const struct entry_client *entry, struct tenant *tenant)
 {
-	struct client *client = calloc(1, sizeof(*client));
+	struct client *client = malloc(sizeof(*client)); /* calloc() would not take what free() has kept */
 
 	if (!client)
 		return NULL;
 	memory_taken(&connections->registry->memory, sizeof(*client));
-	client->connections = connections;
+	*client = (struct client){ .connections = connections, .fd = fd, .socket = socket };
 	client->holder.registry = connections->registry;
-	LIST_INIT(&client->holder.shares);
-	client->fd = fd;
-	client->socket = socket;
 	TAILQ_INSERT_TAIL(&connections->clients, client, all);
 	client->holder.pid = entry->pid;
 	client->holder.uid = entry->uid;

@@ -29,6 +29,7 @@
 enum {
 	/* When the kernel reports room it still counts a byte of each packet that it is freeing; a packet counts for hundreds. */
 	QUEUE_EMPTY = 64,
+	FEW_IN_FLIGHT = 8, /* less than any limit under which the daemon could have started: no system call */
 };
 
 static bool has_read_all(const struct client *client)
@@ -85,7 +86,7 @@ bool inflight_remains(struct client *client)
 
 bool inflight_has_room(struct connections *connections, const struct tenant *tenant)
 {
-	rlim_t limit = fds_limit(), most = limit - limit / 4;
+	rlim_t limit = connections->in_flight < FEW_IN_FLIGHT ? RLIM_INFINITY : fds_limit(), most = limit - limit / 4;
 
 	if (tenant->in_flight >= most - MIN((rlim_t)connections->in_flight, most))
 		clients_do_deferred(connections);
