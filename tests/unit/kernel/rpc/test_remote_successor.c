@@ -243,7 +243,6 @@ TEST(new_keeper_must_be_ready_once)
 	keeper_is_ready(&line);
 	expect_dispatched(&line);
 	keeper_is_ready(&line);
-	expect_dispatched(&line);
 	expect_failure(&line, -EPROTO);
 	ck_assert_uint_eq(succession.restored, 1);
 }
