@@ -84,7 +84,7 @@ LIBRARIES := $(addprefix $(B)/libuserev,.so.$(SOVERSION) .so .a .pc -uninstalled
 UNITS := $(B)/systemd/userevd.service $(B)/systemd/userevd-keeper.service
 # Other files that name installed ones.
 TEMPLATES := $(B)/systemd/tmpfiles/userevd.conf $(B)/systemd/containers/cdi.json
-EXAMPLES := $(addprefix $(B)/examples/,hello plugin.so plugin_host requests server use_stack)
+EXAMPLES := $(addprefix $(B)/examples/,activity hello plugin.so plugin_host requests server use_stack)
 
 BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
 

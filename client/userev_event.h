@@ -145,11 +145,18 @@ USEREV_INLINE_ void userev_put_struct_(struct userev_record_ *record, const void
 	record->place += size;
 }
 
+/* Up to its NUL, if it has one among the first `size` bytes. */
+USEREV_INLINE_ size_t userev_chars_length_(const char *text, size_t size)
+{
+	const void *nul = memchr(text, 0, size);
+
+	return nul ? (size_t)((const char *)nul - text) : size;
+}
+
 USEREV_INLINE_ void userev_put_chars_(struct userev_record_ *record, const char *text, size_t size)
 {
 	static const char zeros[1024] = { 0 };
-	const void *nul = memchr(text, 0, size);
-	size_t length = nul ? (size_t)((const char *)nul - text) : size;
+	const size_t length = userev_chars_length_(text, size);
 
 	userev_put_bytes_(record, text, length);
 	userev_put_bytes_(record, zeros, size - length);

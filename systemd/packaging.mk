@@ -7,7 +7,7 @@
 DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
 # Installed files, as mode:file:directory[:name]. uninstall removes the same files.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
-	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
+	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:client/userev_event_header.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
 	$(foreach unit,$(UNITS) $(wildcard systemd/*.socket),644:$(unit):$(UNITDIR)) 644:systemd/80-userevd.preset:$(PRESETDIR) \
 	644:systemd/sysusers/userevd.conf:$(SYSUSERSDIR) 644:$(B)/systemd/tmpfiles/userevd.conf:$(TMPFILESDIR) 644:$(B)/systemd/containers/cdi.json:$(DATADIR) 644:client/userevctl/userevctl.1:$(MANDIR)/man1 \
 	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/keeper/userevd-keeper.8:$(MANDIR)/man8 \

@@ -125,6 +125,37 @@ void text_printf(struct text *text, const char *format, ...)
 	}
 }
 
+void text_put_character(struct text *text, uint32_t point)
+{
+	static const uint8_t first[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+	const uint32_t known = point > 0x10ffff || point >> 11 == 0xd800 >> 11 ? 0xfffd : point;
+	const size_t length = 1 + (known >= 0x80) + (known >= 0x800) + (known >= 0x10000);
+	char bytes[4];
+
+	for (size_t i = length - 1, rest = known; i > 0; i--, rest >>= 6)
+		bytes[i] = (char)(0x80 | (rest & 0x3f));
+	bytes[0] = (char)(first[length] | known >> 6 * (length - 1));
+	put_whole(text, bytes, length);
+}
+
+void text_put_float(struct text *text, double value, bool is_narrow, bool json)
+{
+	char digits[32] = "";
+
+	if (!__builtin_isfinite(value)) {
+		const char *name = __builtin_isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
+
+		text_printf(text, json ? "\"%s\"" : "%s", name);
+		return;
+	}
+	for (int n = 6; n <= 17; n++) {
+		snprintf(digits, sizeof(digits), "%.*g", n, value);
+		if (is_narrow ? strtof(digits, NULL) == (float)value : strtod(digits, NULL) == value)
+			break;
+	}
+	text_printf(text, "%s", digits);
+}
+
 static void put_json_escape(struct text *text, uint32_t point)
 {
 	static const char letter[] = {

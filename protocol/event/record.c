@@ -19,6 +19,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "protocol/event/event_header.h"
 #include "protocol/refusal.h"
 
 enum {
@@ -120,31 +121,14 @@ static bool is_float(const struct field *field)
 						 (field->size == sizeof(double) && ends_with(field, "_f64")));
 }
 
-/* With as few digits as reading the same value requires. */
 static void write_float(struct writer writer, const uint8_t *at, size_t size)
 {
-	char digits[32] = "";
+	const bool is_narrow = size == sizeof(float);
 	double value;
 	float narrow;
 
-	if (size == sizeof(value)) {
-		memcpy(&value, at, sizeof(value));
-	} else {
-		memcpy(&narrow, at, sizeof(narrow));
-		value = (double)narrow;
-	}
-	if (!__builtin_isfinite(value)) {
-		const char *name = __builtin_isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
-
-		text_printf(writer.out, writer.json ? "\"%s\"" : "%s", name);
-		return;
-	}
-	for (int n = 6; n <= 17; n++) {
-		snprintf(digits, sizeof(digits), "%.*g", n, value);
-		if (size == sizeof(value) ? strtod(digits, NULL) == value : strtof(digits, NULL) == (float)value)
-			break;
-	}
-	text_printf(writer.out, "%s", digits);
+	memcpy(is_narrow ? (void *)&narrow : (void *)&value, at, size);
+	text_put_float(writer.out, is_narrow ? (double)narrow : value, is_narrow, writer.json);
 }
 
 static void write_value(struct writer writer, const struct field *field, const uint8_t *payload, size_t size)
@@ -199,11 +183,18 @@ static void write_values(struct writer writer, const struct description *descrip
 
 void record_to_text(const struct description *description, const void *payload, size_t size, struct text *out)
 {
-	write_values((struct writer){ out, false }, description, payload, size);
+	if (event_header_is(description) && size >= description->size)
+		event_header_to_text(payload, size, out);
+	else
+		write_values((struct writer){ out, false }, description, payload, size);
 }
 
 void record_to_json(const struct description *description, const void *payload, size_t size, struct text *out)
 {
+	if (event_header_is(description) && size >= description->size) {
+		event_header_to_json(payload, size, out);
+		return;
+	}
 	text_put(out, "{", 1);
 	write_values((struct writer){ out, true }, description, payload, size);
 	text_put(out, "}", 1);

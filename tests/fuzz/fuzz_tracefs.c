@@ -10,6 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	_cleanup_(freep) char *text = as_text(data, size), *status = as_text(data, size),
 			      *format_text = as_text(data, size);
 	static struct event_format format; /* large */
+	static const struct hist_names names = { { "a", "b", "c" }, 2, 3 };
+	struct hist_line line;
 	char command[64], *rest = status;
 	const char *name;
 	unsigned used_by;
@@ -18,6 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(*name && name >= status && name + strlen(name) <= status + size);
 	if (text_read_format(format_text, &format) == 0)
 		require(memchr(format.fields, 0, sizeof(format.fields)));
+	if (text_read_hist_line(text, &names, &line))
+		for (size_t i = 0; i < names.n; i++)
+			require(line.at[i] >= text && line.at[i] + line.length[i] <= text + size);
 	text_has_line(text, "total");
 	text_is_file_name(text);
 	if (text_find_command(text, 1, command))

@@ -16,7 +16,7 @@ export TMPDIR=$scratch PATH=$B:$PATH PYTHONPATH=client/python PYTHONDONTWRITEBYT
 # Short programs would otherwise end before the daemon has answered.
 export USEREV_WAIT=60000
 unset USEREV_SOCKET USEREV_CONTROL_SOCKET USEREVCTL_WIDTH
-events=(backup_file hello_said plugin_called server_request stack_full stack_pushed tasks_done)
+events=(backup_file hello_said plugin_called server_request stack_full stack_pushed tasks_done web_L2K1 web_L4K1)
 [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ] && in_kernel=yes || in_kernel=
 
 # The output since the start of the last run().
@@ -103,7 +103,7 @@ start_daemon()
 make_known()
 {
 	local pids=() program
-	for program in hello "server 2139 3" use_stack "plugin_host $B/examples/plugin.so 3" tasks; do
+	for program in activity hello "server 2139 3" use_stack "plugin_host $B/examples/plugin.so 3" tasks; do
 		# shellcheck disable=SC2086 # a program and its arguments
 		"$B/examples/"$program >/dev/null 2>&1 </dev/null &
 		pids+=($!)
@@ -179,6 +179,9 @@ wait "$server"
 server=''
 check '… with an event for a failed request' until_it in_last 'server_request\s+status=404 ns=[0-9]+ path="/favicon.ico"'
 check '… and for a successful one' until_it in_last 'server_request\s+status=200 ns=[0-9]+ path="/time"'
+check 'a program emits activities in the EventHeader format' says 2 \
+	'web_L4K1\s+request\(level=information opcode=(start|stop) activity=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\) path="/cart" status=(0|200)$' "$B/examples/activity"
+check '… and an event of another level' in_last 'web_L2K1\s+failed\(level=error\) error=-1$'
 check 'a library has events that its program does not declare' says 2 'stack_full\s+refused=' "$B/examples/use_stack"
 check '… its other event is emitted, too' in_last 'stack_pushed\s+number=64 depth=8'
 check 'a plugin has its own event' says 3 'plugin_called\s+times=' "$B/examples/plugin_host" "$B/examples/plugin.so" 3

@@ -124,7 +124,7 @@ check 'all packages exist' all_exist
 check 'each installed file is in a package' nothing_is_missing
 check 'each file is in one package only' says_nothing uniq -d <(packed "${names[@]}")
 check 'libuserev1 has the shared library' has libuserev1 "/usr/lib/$multiarch/libuserev.so.1"
-check 'libuserev-dev has the files for building programs' has libuserev-dev /usr/include/userev.h /usr/include/userev_event.h "/usr/lib/$multiarch/libuserev.a" \
+check 'libuserev-dev has the files for building programs' has libuserev-dev /usr/include/userev.h /usr/include/userev_event.h /usr/include/userev_event_header.h "/usr/lib/$multiarch/libuserev.a" \
 	"/usr/lib/$multiarch/libuserev.so" "/usr/lib/$multiarch/pkgconfig/libuserev.pc" /usr/share/man/man7/userevd-protocol.7
 check 'userevd has no library and no headers' says_nothing grep 'libuserev\|/include/' <(packed userevd)
 check 'userevd has keeper, guard, tool and a unit' has userevd /usr/sbin/userevd /usr/lib/userevd/userevd-keeper \

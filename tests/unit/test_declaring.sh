@@ -15,7 +15,7 @@ warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -Iclient)
 
 cat >"$scratch/good.c" <<'END'
 #include <stdio.h>
-#include <userev.h>
+#include <userev_event_header.h>
 struct point { int32_t x, y; };
 USEREV_EVENT(shop, request, (u32, status), (u64, ns), (string, path));
 USEREV_EVENT(shop, started);
@@ -25,6 +25,9 @@ USEREV_EVENT_FLAGS(USEREV_MULTI_FORMAT, shop, flagged, (u32, x));
 USEREV_EVENT(shop, sixteen, (chars, f1, 1), (u8, f2), (chars, f3, 1), (u8, f4), (chars, f5, 1), (u8, f6), (chars, f7, 1),
 	     (u8, f8), (chars, f9, 1), (u8, f10), (chars, f11, 1), (u8, f12), (chars, f13, 1), (u8, f14), (chars, f15, 1),
 	     (bytes, f16));
+USEREV_EVENT_HEADER(self, all, 4, 1, (u8, a), (s8, b), (chars, comm, 16), (u16, c), (struct, point, p, 8), (f64, load),
+		    (f32, part), (string, s), (bytes, data), (s64, z));
+USEREV_EVENT_HEADER(self, started, 1, ff00);
 int status;
 
 /* Another file of the same program has the same event, and an unused one. */
@@ -42,6 +45,9 @@ int main(void)
 	if (userev_on(shop_request) || evaluated != 0)
 		return 1;
 	userev_emit(shop_sixteen, "", 2, "", 4, "", 6, "", 8, "", 10, "", 12, "", 14, "", "x", 1);
+	userev_emit(self_started);
+	userev_emit(self_all, 1, -1, "comm", 2, &where, 1.5, 0.5f, "text", "abc", 3, -9);
+	userev_emit_activity(self_started, USEREV_ACTIVITY_START, "0123456789abcdef", NULL);
 	printf("%d\n", (int)(__stop_userev_events - __start_userev_events));
 	puts(userev_why(USEREV_EVENT_OF(shop_request)));
 	return other();
@@ -65,7 +71,7 @@ builds_and_runs()
 	local language=c
 	[[ $1 != *++ ]] || language=c++
 	"$@" "${warnings[@]}" -x $language "$scratch/good.c" "$scratch/other.c" -x none "$B/libuserev.a" -o "$scratch/program" &&
-		"$scratch/program" >"$scratch/out" && diff "$scratch/out" - <<<$'7\nthere is no daemon: its socket does not exist'
+		"$scratch/program" >"$scratch/out" && diff "$scratch/out" - <<<$'9\nthere is no daemon: its socket does not exist'
 }
 
 # The declaration is read-only even in a position-independent program, and the event itself is small.
@@ -73,8 +79,8 @@ costs_24_bytes()
 {
 	builds_and_runs "$@" || return 1
 	objdump -t "$scratch/program" >"$scratch/symbols"
-	[ "$(grep -cE '\.(rodata|data\.rel\.ro)\b.*userev_declaration_' "$scratch/symbols")" -eq 7 ] &&
-		[ "$(grep -cE 'userev_events\b.*\b0*18\b.*userev_event_' "$scratch/symbols")" -eq 7 ] &&
+	[ "$(grep -cE '\.(rodata|data\.rel\.ro)\b.*userev_declaration_' "$scratch/symbols")" -eq 9 ] &&
+		[ "$(grep -cE 'userev_events\b.*\b0*18\b.*userev_event_' "$scratch/symbols")" -eq 9 ] &&
 		[ "$(grep -cE 'userev_(declaration|event)_shop' "$scratch/symbols")" -eq 14 ]
 }
 

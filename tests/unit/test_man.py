@@ -348,7 +348,8 @@ def compile_example(path, number, text):
 
 def check_library():
     wanted = prototypes(source("client/userev.h"))
-    macros = set(re.findall(r"^#define (userev_[a-z]+|USEREV_(?:EVENT|EVENT_FLAGS|EVENT_OF))\(", source("client/userev_event.h"), re.M))
+    macros = set(re.findall(r"^#define (userev_[a-z_]+[a-z]|USEREV_EVENT(?:_FLAGS|_HEADER|_OF)?)\(",
+                            source("client/userev_event.h") + source("client/userev_event_header.h"), re.M))
     pages = library_pages()
     told, named = {}, set()
     for path in pages:

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 declared()
 {
 	# Without inline functions and macros.
-	sed -E '/^#define/,/[^\\]$/d; /^ \*/d; /^(USEREV_INLINE_|static inline)/d' client/userev.h client/userev_event.h |
+	sed -E '/^#define/,/[^\\]$/d; /^ \*/d; /^(USEREV_INLINE_|static inline)/d' client/userev.h client/userev_event.h client/userev_event_header.h |
 		grep -oE '^[a-z].*\buserev_[a-z_]+\(' | grep -oE '\buserev_[a-z_]+\($' | tr -d '(' | sort -u
 }
 

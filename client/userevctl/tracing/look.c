@@ -33,14 +33,44 @@ static struct session_event *session_event_of(struct session *session, const str
 	return must(table_added() ? known : NULL);
 }
 
-/* 0, also if the event has gone meanwhile; or a negative errno. */
+enum { CONDITION_REFUSED = 2 }; /* a message has been printed */
+
+/*
+ * Writes a filter or a trigger, with the kernel's own message if it refuses the text. Its log ends with
+ * "hist:user_events:a: error: Couldn't find field", the command, and a line that points at the place.
+ */
+static int set_condition(struct session *session, const struct event *event, const char *file, const char *text)
+{
+	static const char mark[] = "error: ";
+	_cleanup_(freep) char *log = NULL;
+	const char *sentence = NULL;
+	int r = tracefs_write_event_file(session->instance, event, file, text);
+
+	if (r != -EINVAL && r != -ENOENT)
+		return r;
+	log = tracefs_instance_file_read(session->instance, "error_log", NULL);
+	for (const char *at = log; at && (at = strstr(at, mark)); at += strlen(mark))
+		sentence = at + strlen(mark);
+	ctl_error("%s: the kernel refuses '%s': %.*s", safe_string(event->shown).text, text,
+		  sentence ? (int)strcspn(sentence, "\n") : 16, sentence ? sentence : "Invalid argument");
+	return CONDITION_REFUSED;
+}
+
+/* 0, also if the event has gone meanwhile; a negative errno; or CONDITION_REFUSED. */
 static int turn_on(struct session *session, struct session_event *event)
 {
+	const struct tracing *tracing = session->tracing;
 	struct text text = text_make(event->description, sizeof(event->description));
 	struct event_format format;
-	int r = tracefs_turn(session->instance, &event->event, true);
+	int r = 1;
 
-	if (r <= 0)
+	if (tracing->filter)
+		r = set_condition(session, &event->event, "filter", tracing->filter);
+	if (r == 1 && tracing->trigger)
+		r = set_condition(session, &event->event, "trigger", tracing->trigger);
+	else if (r == 1)
+		r = tracefs_turn(session->instance, &event->event, true);
+	if (r != 1)
 		return r;
 	/* From now on the event cannot go, and its type in records is not reused. */
 	r = tracefs_read_format(event->event.system, event->event.shown, &format);
@@ -159,6 +189,8 @@ static int look_at_all(struct session *session, struct record_view *view)
 	session->daemon_gone = false;
 	writers_learn(session, &catalogue);
 	r = turn_wanted_on(session, &catalogue);
+	if (r == CONDITION_REFUSED)
+		return EXIT_REFUSED;
 	if (r < 0)
 		return tracefs_explain("switch events on", r);
 	if (session_stopped)

@@ -14,6 +14,7 @@ struct tail {
 	bool no_follow;
 	bool wait;
 	bool foreign;
+	const char *filter;
 	uint64_t timeout;  /* s; 0: none */
 	uint64_t deadline; /* ns on the monotonic clock; UINT64_MAX: none */
 };
@@ -47,6 +48,7 @@ static int tail_run_with(struct tail *tail)
 		return r;
 	tracing = tail->tracing;
 	tracing->foreign = tail->foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
+	tracing->filter = tail->filter;
 	/* Records of the past may be of events that no program holds any more. */
 	if (!tail->past && !tail->wait)
 		r = names_check(tracing, true);
@@ -80,6 +82,8 @@ static const struct option_row tail_options[] = {
 	NUMBER_ROW("count", "N", struct tail, view.most, 1, UINT64_MAX, "end after N records"),
 	NUMBER_ROW("timeout", "SECONDS", struct tail, timeout, 1, UINT32_MAX, "end after this time"),
 	TEXT_ROW("tenant", "TENANT", struct tail, view.tenant, "only records of tenants with this name or path"),
+	TEXT_ROW("filter", "FILTER", struct tail, filter,
+		 "only records for which this is true, as 'us > 1000 && status >= 500'"),
 	FLAG_ROW("wait", struct tail, wait, "for events that no program holds yet"),
 	FLAG_ROW("foreign", struct tail, foreign, "also events made without the daemon"),
 	{ 0 },

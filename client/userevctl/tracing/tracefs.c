@@ -24,15 +24,21 @@ int tracefs_read_format(const char *system, const char *name, struct event_forma
 	return text_read_format(text, ret);
 }
 
-int tracefs_turn(struct tracefs_instance *instance, const struct event *event, bool on)
+int tracefs_write_event_file(struct tracefs_instance *instance, const struct event *event, const char *file,
+			     const char *text)
 {
 	if (!text_is_file_name(event->shown))
 		return 0;
-	if (tracefs_event_file_write(instance, event->system, event->shown, "enable", on ? "1" : "0") >= 0)
+	if (tracefs_event_file_write(instance, event->system, event->shown, file, text) >= 0)
 		return 1;
 	if (errno == ENOENT || errno == ENODEV)
 		return 0;
 	return errno ? -errno : -EIO;
+}
+
+int tracefs_turn(struct tracefs_instance *instance, const struct event *event, bool on)
+{
+	return tracefs_write_event_file(instance, event, "enable", on ? "1" : "0");
 }
 
 const char *tracing_fields(const struct event *event)

@@ -30,6 +30,20 @@ int text_read_format(char *text, struct event_format *ret);
 bool text_is_file_name(const char *name);
 /* The command of a pid in a saved_cmdlines, which is overwritten: false if it is not listed. */
 bool text_find_command(char *text, uint64_t pid, char ret[static 64]);
+
+enum { HIST_NAMES_MAX = 16 };
+/* Of fields: first of the keys, then of the values. */
+struct hist_names {
+	const char *name[HIST_NAMES_MAX];
+	size_t n_keys, n;
+};
+struct hist_line {
+	const char *at[HIST_NAMES_MAX]; /* in the line */
+	size_t length[HIST_NAMES_MAX];
+	uint64_t hits;
+};
+/* "{ us: ~ 2^10, path: /cart } hitcount:  60  ns:  7" in an event's hist file. False: it is another line. */
+bool text_read_hist_line(const char *line, const struct hist_names *, struct hist_line *ret);
 /* The pid in the name of an instance of ours; 0: the instance is not ours. */
 pid_t text_instance_pid(const char *name);
 
@@ -44,6 +58,8 @@ int tracefs_open(struct tracing *, enum tracing_use);
 int tracefs_read_format(const char *system, const char *name, struct event_format *ret);
 /* Writes an event's enable file, of the top instance if NULL: 1, 0 if the event has gone, or a negative errno. */
 int tracefs_turn(struct tracefs_instance *, const struct event *, bool on);
+/* The same of any file of the event. */
+int tracefs_write_event_file(struct tracefs_instance *, const struct event *, const char *file, const char *text);
 /* Prints "cannot ACTION" and the error: an enum exit_code. */
 int tracefs_explain(const char *action, int error);
 

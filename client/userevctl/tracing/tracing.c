@@ -139,6 +139,10 @@ int tail_begin(struct tracing *tracing, uint16_t flags)
 
 	if (tracing->kernel)
 		return session_begin(tracing, flags);
+	if (tracing->filter) {
+		ctl_error("--filter: the embedded backend has no filters. Select fields of 'tail --json' instead.");
+		return EXIT_REFUSED;
+	}
 	r = any_on ? EXIT_DONE : tracing_look(tracing);
 	if (r != EXIT_DONE)
 		return r;

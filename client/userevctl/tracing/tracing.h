@@ -25,6 +25,8 @@ struct tracing {
 	char place[256];	 /* of tracefs */
 	struct cursor status;	 /* a copy of the daemon's row */
 	struct catalogue events; /* of the last tracing_look() */
+	const char *filter;	 /* of records, in the kernel's syntax; NULL: none */
+	const char *trigger;	 /* set for the events, instead of recording them; NULL: none */
 	/* A tail: */
 	int fd;	      /* -1: there is none */
 	uint64_t due; /* ns: the time of the next tail_read(), even if `fd` is not readable; 0: none */
