@@ -122,7 +122,7 @@ int answer_receive(int socket, void *ret, size_t size)
 /* A pid, or a negative errno. */
 static int spawner_ask(const struct spawner *spawner, int socket)
 {
-	pid_t answer;
+	pid_t answer = -1;
 	int r = transport_send(spawner->fd, "", 1, &socket, 1, 0);
 
 	if (r == -EPIPE || (r == 0 && answer_receive(spawner->fd, &answer, sizeof(answer)) < 0))

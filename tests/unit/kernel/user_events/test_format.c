@@ -228,6 +228,6 @@ TEST(long_line_is_read_to_its_end)
 	char text[4096] = COMMON;
 
 	memset(text + strlen(COMMON), 'x', 2047);
-	strcat(text, X PRINT);
+	memcpy(text + strlen(text), X PRINT, sizeof(X PRINT));
 	ck_assert_int_eq(compare(&place, text, "event u32 x"), FORMAT_OTHER);
 }
