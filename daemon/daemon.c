@@ -19,14 +19,13 @@
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/process/loop.h"
-#include "daemon/process/memory.h"
+#include "daemon/process/timer.h"
 #include "daemon/process/unprivileged.h"
 #include "daemon/recovery/restore.h"
 #include "daemon/recovery/succession.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/linger.h"
-#include "daemon/registry/pages.h"
 #include "daemon/registry/resting.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/settling.h"
@@ -64,10 +63,11 @@ static void on_kernel(struct ev_loop *loop _unused_, ev_io *w, int events)
 	daemon_check_kernel(daemon, events & EV_ERROR ? -ENOSPC : kernel_dispatch(daemon->registry.kernel));
 }
 
-static void on_stalled(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+static void on_stalled(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_stalled);
 
+	ev_timer_stop(loop, w);
 	daemon_check_kernel(daemon, kernel_dispatch(daemon->registry.kernel));
 }
 
@@ -94,10 +94,8 @@ static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int eve
 	clients_flush_changes(&daemon->connections);
 	deposit_check(&daemon->connections);
 	clients_stay_awake(&daemon->connections);
-	if (daemon->registry.kernel->stalled && !ev_is_active(&daemon->w_stalled)) {
-		ev_timer_set(&daemon->w_stalled, LATER_INTERVAL, 0.);
-		ev_timer_start(daemon->loop, &daemon->w_stalled);
-	}
+	if (daemon->registry.kernel->stalled)
+		timer_repeat(daemon->loop, &daemon->w_stalled, on_stalled, LATER_INTERVAL);
 	systemd_update_status(&daemon->systemd);
 }
 
@@ -129,14 +127,9 @@ static int start_watchers(struct daemon *daemon)
 	daemon->started = clock_now();
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->registry.kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
-	succession_init(daemon);
 	linger_init(&daemon->registry);
-	memory_init(&daemon->registry.memory, daemon->loop);
 	settling_init(&daemon->registry);
 	streams_init(&daemon->registry);
-	pages_init(&daemon->registry);
-	resting_init(&daemon->registry);
-	ev_init(&daemon->w_stalled, on_stalled);
 	ev_prepare_init(&daemon->w_turn, daemon_on_turn);
 	ev_prepare_start(daemon->loop, &daemon->w_turn);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
@@ -146,24 +139,6 @@ static int start_watchers(struct daemon *daemon)
 	}
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
 	return inflight_init(&daemon->connections);
-}
-
-static void stop_watchers(struct daemon *daemon)
-{
-	systemd_deinit(&daemon->systemd);
-	for (size_t i = 0; i < ARRAY_SIZE(daemon->w_signals); i++)
-		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
-	ev_prepare_stop(daemon->loop, &daemon->w_turn);
-	clients_deinit(&daemon->connections);
-	ev_timer_stop(daemon->loop, &daemon->w_stalled);
-	linger_deinit(&daemon->registry);
-	memory_deinit(&daemon->registry.memory);
-	settling_deinit(&daemon->registry);
-	streams_deinit(&daemon->registry);
-	pages_deinit(&daemon->registry);
-	resting_deinit(&daemon->registry);
-	succession_deinit(daemon);
-	ev_io_stop(daemon->loop, &daemon->w_kernel);
 }
 
 static void daemon_disconnect(struct holder *holder, uint32_t refusal, const char *sentence)
@@ -237,7 +212,7 @@ static int check_identification(struct daemon *daemon)
 
 static void init_registry(struct registry *registry, struct ev_loop *loop, const struct options *options)
 {
-	registry->loop = loop;
+	registry->loop = registry->memory.loop = loop;
 	registry->disconnect = daemon_disconnect;
 	registry->changed = daemon_note_change;
 	registry->guard = options->guard;
@@ -249,9 +224,7 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	TAILQ_INIT(&registry->ending);
 	TAILQ_INIT(&registry->looks);
 	TAILQ_INIT(&registry->settling);
-	LIST_INIT(&registry->unwatched);
-	machine_init(&registry->machine, 0);
-	machine_init(&registry->files, 0);
+	TAILQ_INIT(&registry->resting);
 }
 
 static void init_connections(struct connections *connections, struct ev_loop *loop, struct registry *registry,
@@ -372,8 +345,9 @@ struct daemon *daemon_free(struct daemon *daemon)
 		stream_free(daemon->registry.streams);
 	grants_end(&daemon->registry);
 	inflight_deinit(&daemon->connections);
-	if (daemon->registry.kernel)
-		stop_watchers(daemon);
+	clients_deinit(&daemon->connections);
+	streams_deinit(&daemon->registry);
+	resting_clear(&daemon->registry);
 	assert(!daemon->registry.levels);
 	reload_deinit(daemon);
 	rules_deinit(&daemon->registry);
@@ -385,6 +359,9 @@ struct daemon *daemon_free(struct daemon *daemon)
 		waitpid(daemon->keeper, NULL, 0);
 	if (!janitor_end(&daemon->janitor) && *daemon->pages)
 		rmdir(daemon->pages);
+	/* Timers and fds end with the loop; the handler of a signal would look for it. */
+	for (size_t i = 0; i < ARRAY_SIZE(daemon->w_signals); i++)
+		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
 	if (daemon->loop)
 		ev_loop_destroy(daemon->loop);
 	free(daemon);

@@ -35,7 +35,6 @@ struct systemd {
 };
 
 void systemd_init(struct systemd *, struct ev_loop *, systemd_status *, void *data);
-void systemd_deinit(struct systemd *);
 
 /* READY=1: at the start, and after a reload. */
 void systemd_say_ready(struct systemd *);
