@@ -137,6 +137,7 @@ static int start_watchers(struct daemon *daemon)
 		daemon->w_signals[i].data = daemon;
 		ev_signal_start(daemon->loop, &daemon->w_signals[i]);
 	}
+	reload_init(daemon);
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
 	return inflight_init(&daemon->connections);
 }
@@ -269,6 +270,10 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	daemon->handed_over.control = -1;
 	raise_fd_limit();
 	daemon->loop = loop_new();
+	if (!daemon->loop) {
+		free(daemon);
+		return -ENOSPC;
+	}
 	init_registry(&daemon->registry, daemon->loop, options);
 	init_connections(&daemon->connections, daemon->loop, &daemon->registry, options);
 	/* First of all, so that no program that we start gets them. */
@@ -277,8 +282,6 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		r = unprivileged_find(options->user, &daemon->user);
 	if (r == 0)
 		r = check_identification(daemon);
-	if (r == 0)
-		r = daemon->loop ? reload_init(daemon) : -ENOSPC;
 	if (r == 0)
 		r = reload_first(daemon);
 	if (r == 0)
@@ -362,8 +365,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	/* Timers and fds end with the loop; the handler of a signal would look for it. */
 	for (size_t i = 0; i < ARRAY_SIZE(daemon->w_signals); i++)
 		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
-	if (daemon->loop)
-		ev_loop_destroy(daemon->loop);
+	ev_loop_destroy(daemon->loop);
 	free(daemon);
 	return NULL;
 }
