@@ -270,10 +270,6 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	daemon->handed_over.control = -1;
 	raise_fd_limit();
 	daemon->loop = loop_new();
-	if (!daemon->loop) {
-		free(daemon);
-		return -ENOSPC;
-	}
 	init_registry(&daemon->registry, daemon->loop, options);
 	init_connections(&daemon->connections, daemon->loop, &daemon->registry, options);
 	/* First of all, so that no program that we start gets them. */
