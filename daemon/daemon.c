@@ -31,7 +31,6 @@
 #include "daemon/registry/settling.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/page_file.h"
 
 /* Thousands of connections are ordinary: as many fds as we may have. */
 static void raise_fd_limit(void)
@@ -267,7 +266,6 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		return -ENOMEM;
 	daemon->options = *options;
 	daemon->janitor.pipe = -1;
-	daemon->handed_over.control = -1;
 	raise_fd_limit();
 	daemon->loop = loop_new();
 	init_registry(&daemon->registry, daemon->loop, options);

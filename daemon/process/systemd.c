@@ -61,17 +61,13 @@ static int socket_take(void *data, int given, const char *name)
 
 int systemd_take_sockets(struct systemd_sockets *ret)
 {
-	struct systemd_sockets sockets = { .control = -1 };
-	int r = service_take_fds(socket_take, &sockets);
+	int r;
 
-	if (r < 0) {
-		if (r != -EPROTOTYPE)
-			log_error("can't read the sockets of systemd: %s", strerror(-r));
-		systemd_close_sockets(&sockets);
-		return r;
-	}
-	*ret = sockets;
-	return 0;
+	ret->control = -1;
+	r = service_take_fds(socket_take, ret);
+	if (r < 0 && r != -EPROTOTYPE)
+		log_error("can't read the sockets of systemd: %s", strerror(-r));
+	return r;
 }
 
 static void on_watchdog(struct ev_loop *loop _unused_, ev_timer *w _unused_, int events _unused_)
