@@ -9,7 +9,6 @@
 
 struct holder;
 struct registry;
-struct section_reserve;
 struct tenant;
 
 /* Takes over the policy, and returns the last one, or NULL, in its place. 0, or -ENOMEM: nothing has changed. */
