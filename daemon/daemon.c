@@ -49,7 +49,7 @@ static void daemon_check_kernel(struct daemon *daemon, int r)
 	if (r < 0 && !succession_begin(daemon, r)) {
 		log_error("the %s backend failed: %s", backend_name(daemon->registry.kernel->facts.backend),
 			  r == -ECONNREFUSED || r == -ESTALE ? daemon->registry.kernel->facts.note : strerror(-r));
-		daemon->failed = r;
+		daemon->connections.failed = r;
 		ev_break(daemon->loop, EVBREAK_ALL);
 	}
 }
@@ -305,7 +305,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 int daemon_run(struct daemon *daemon)
 {
 	ev_run(daemon->loop, 0);
-	return daemon->failed ? daemon->failed : daemon->connections.failed;
+	return daemon->connections.failed;
 }
 
 /* The next daemon finds everything as it is now: nothing more is sent, and nothing is released. */

@@ -25,7 +25,6 @@ struct daemon {
 	struct user user;     /* at first root, later this one */
 	struct janitor janitor;
 	double started; /* clock_now() */
-	int failed;	/* why it ends by itself: a negative errno */
 
 	struct registry registry;
 	struct connections connections;
