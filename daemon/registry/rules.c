@@ -106,12 +106,10 @@ int rules_adopt(struct registry *registry, struct policy **policy)
 
 	registry->files.capacity = fds_for_files();
 	r = want_reserves(registry, *policy);
-	/* As before: reserves that were just made have no maximum yet. */
-	for (struct section_reserve *section = registry->reserves; section && r < 0; section = section->by_pattern.next)
-		section->wanted = section->reserve->maximum;
-	settle_reserves(registry);
+	/* Reserves that were just made have no maximum yet, and go when reserves are settled next. */
 	if (r < 0)
 		return r;
+	settle_reserves(registry);
 	registry->policy = *policy;
 	*policy = before;
 	registry->generation++;
