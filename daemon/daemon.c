@@ -116,7 +116,7 @@ static void make_status(void *data, char *ret, size_t size)
 
 	snprintf(ret, size, "%u tenant%s, %u of %u events%s", tenants, tenants == 1 ? "" : "s",
 		 machine->common + machine->filled, machine->capacity,
-		 reload_note(daemon)[0] ? "; the policy files have errors, an older policy is in force" : "");
+		 *daemon->reload.note ? "; the policy files have errors, an older policy is in force" : "");
 }
 
 static int start_watchers(struct daemon *daemon)

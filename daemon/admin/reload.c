@@ -188,11 +188,6 @@ void reload_keep_first(struct daemon *daemon)
 		log_kept(daemon, last_policy_keep(daemon->options.state_directory, &daemon->registry.policy->copy));
 }
 
-const char *reload_note(const struct daemon *daemon)
-{
-	return daemon->reload.note;
-}
-
 static void *reload_thread(void *data)
 {
 	struct daemon *daemon = data;

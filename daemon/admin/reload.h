@@ -21,6 +21,7 @@ struct reload {
 	struct outcome *next;	 /* of a reload that was requested meanwhile; NULL: none was */
 	_Atomic bool is_filled;	 /* the thread is done: the loop may wake for another reason */
 	ev_async w_done;
+	/* That an older policy is in force, since the files have errors; "": the files are in force. */
 	char note[WIRE_SENTENCE_MAX + 1];
 };
 
@@ -30,8 +31,6 @@ int reload_check_capacity(struct daemon *);
 int reload_first(struct daemon *);
 /* Once the daemon has become its user: keeps a copy of the files of the policy in force. */
 void reload_keep_first(struct daemon *);
-/* That an older policy is in force, since the files have errors; "": the files are in force. */
-const char *reload_note(const struct daemon *);
 
 /* Needs the daemon's loop. */
 void reload_init(struct daemon *);

@@ -241,12 +241,6 @@ void rules_update(struct tenant *tenant)
 	find_reserves(tenant);
 }
 
-/* Applied at the start alone: clients keep the files that they were sent. */
-const char *rules_guard(const struct registry *registry)
-{
-	return policy_key_word(POLICY_GUARD, policy_daemon(registry->policy, POLICY_GUARD));
-}
-
 void rules_forget(struct tenant *tenant)
 {
 	forget_reserves(&tenant->rules);

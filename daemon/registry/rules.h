@@ -18,9 +18,6 @@ void rules_deinit(struct registry *);
 /* The key of a maximum: a section's own, or that of [Daemon]. */
 enum policy_key rules_limit_key(enum resource, bool is_own);
 
-/* The value of Guard=. */
-const char *rules_guard(const struct registry *);
-
 /* Whether the policy makes this path a tenant. Cheap for paths whose level exists. */
 enum policy_tenant rules_border(const struct registry *, const char *path);
 
