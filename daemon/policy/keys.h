@@ -4,7 +4,7 @@
 /* The keys of policy files: names, defaults and values. keys.c has the table. */
 
 #include "daemon/policy/glob.h"
-#include "protocol/base/text.h"
+#include "daemon/policy/problem.h"
 
 enum policy_key {
 	/* of a section of cgroups */
@@ -59,13 +59,6 @@ enum policy_reach {
 	POLICY_OF_TENANT,  /* the value of the nearest ancestor that has one */
 };
 
-/* Where a value stands. Lives as long as the policy. */
-struct policy_origin {
-	const char *section; /* the pattern, or "Daemon"; NULL: it is the default */
-	const char *file;
-	unsigned line;
-};
-
 struct policy_glob {
 	const char *text;
 	struct pattern pattern; /* parsed, where the list has patterns of cgroups */
@@ -104,8 +97,8 @@ extern const struct policy_key_row policy_keys[POLICY_KEYS];
 enum policy_section policy_key_section(enum policy_key);
 /* POLICY_KEYS: no key has this name. */
 enum policy_key policy_key_find(const char *name);
-/* The key of such a section with the most similar name; POLICY_KEYS: no name is similar. */
-enum policy_key policy_key_suggest(const char *name, enum policy_section);
+/* The most similar name of a key of such a section; NULL: no name is similar. */
+const char *policy_key_suggest(const char *name, enum policy_section);
 /* The value of a key whose values are words. */
 const char *policy_key_word(enum policy_key, const struct policy_value *);
 
