@@ -25,10 +25,16 @@ static void forget_claims(const char *around)
 	}
 }
 
-static int claim_write(char *directory, const char *value)
+/* With the cgroup's inode: another cgroup may have the same path later. */
+static int claim_write(char *directory, const char *name)
 {
-	char attribute[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX], *slash = strrchr(directory, '/');
+	char attribute[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX], value[NAME_VALUE_MAX];
+	char *slash = strrchr(directory, '/');
+	struct stat status;
 
+	if (stat(directory, &status) < 0)
+		return -errno;
+	snprintf(value, sizeof(value), "%llu %s", (unsigned long long)status.st_ino, name);
 	*slash = '\0';
 	snprintf(attribute, sizeof(attribute), "%s%s", NAME_CLAIM_ATTRIBUTE, slash + 1);
 	forget_claims(directory);
@@ -45,7 +51,7 @@ static bool is_root(const char *path)
 
 int name_write(const struct cgroups *cgroups, const char *path, const char *engine, const char *name)
 {
-	char value[ENGINE_NAME_MAX + 1 + TENANT_NAME_MAX + 1], directory[2 * PATH_MAX];
+	char value[NAME_VALUE_MAX], directory[2 * PATH_MAX];
 	struct text text = text_make(value, sizeof(value));
 
 	text_printf(&text, "%s %s", engine, name);

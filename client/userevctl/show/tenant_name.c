@@ -102,21 +102,22 @@ static bool name_by_form(size_t number, const char *path, struct tenant_name *re
 	return true;
 }
 
-/* "ENGINE NAME" */
-static bool name_by_attribute(const char *directory, const char *attribute, struct tenant_name *ret)
+/* "ENGINE NAME", behind the prefix. */
+static bool name_by_attribute(const char *directory, const char *attribute, const char *prefix, struct tenant_name *ret)
 {
-	char value[ENGINE_NAME_MAX + 1 + TENANT_NAME_MAX + 1];
+	char value[NAME_VALUE_MAX], *engine = value + strlen(prefix), *space;
 	ssize_t size = getxattr(directory, attribute, value, sizeof(value) - 1);
-	char *space;
 
 	if (size <= 0)
 		return false;
 	value[size] = '\0';
-	space = strchr(value, ' ');
+	if (strncmp(value, prefix, strlen(prefix)) != 0)
+		return false;
+	space = strchr(engine, ' ');
 	if (!space || !space[1])
 		return false;
 	*space = '\0';
-	string_copy(ret->engine, sizeof(ret->engine), value);
+	string_copy(ret->engine, sizeof(ret->engine), engine);
 	string_copy(ret->name, sizeof(ret->name), space + 1);
 	return true;
 }
@@ -124,15 +125,16 @@ static bool name_by_attribute(const char *directory, const char *attribute, stru
 /* The name of the last component, if it is a container's, or for `any` a unit's. */
 static bool name_here(const struct cgroups *cgroups, const char *path, bool any, struct tenant_name *ret)
 {
-	char directory[2 * PATH_MAX], around[sizeof(directory) + 4] = "",
-								 claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX];
+	char directory[2 * PATH_MAX], around[sizeof(directory) + 4] = "";
+	char claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX], inode[24];
 	struct stat status = { 0 };
 	bool found = false;
 
 	if (cgroup_directory(cgroups, path, directory, sizeof(directory))) {
 		snprintf(around, sizeof(around), "%s/..", directory);
 		snprintf(claim, sizeof(claim), "%s%s", NAME_CLAIM_ATTRIBUTE, strrchr(directory, '/') + 1);
-		found = name_by_attribute(around, claim, ret);
+		snprintf(inode, sizeof(inode), "%llu ", (unsigned long long)cgroup_id(cgroups, path));
+		found = name_by_attribute(around, claim, inode, ret);
 	}
 	for (size_t i = 0; !found && i < (any ? FORMS : CONTAINER_FORMS); i++)
 		found = name_by_form(i, path, ret);
@@ -159,7 +161,7 @@ static bool name_by_root(const struct cgroups *cgroups, const char *path, struct
 	string_copy(at, sizeof(at), path);
 	do
 		if (*at && cgroup_directory(cgroups, at, directory, sizeof(directory)) &&
-		    name_by_attribute(directory, NAME_ATTRIBUTE, ret))
+		    name_by_attribute(directory, NAME_ATTRIBUTE, "", ret))
 			return true;
 	while (cut_component(at));
 	return false;
