@@ -8,9 +8,11 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
 . tests/containers/engines.sh
+. tests/containers/files.sh
+. tests/containers/pods.sh
 unguarded=/etc/userevd/policy.d/10-unguarded.conf
 short='podman podman_rootless nspawn containerd'
-long='podman_userns podman_cgroupfs podman_tenants docker lxc service'
+long='podman_userns podman_cgroupfs podman_tenants podman_seccomp podman_unit podman_pod nspawn_file docker compose lxc service cri cri_pods'
 read -ra engines <<<"${ENGINES:-$short}"
 [ "${ENGINES-}" != all ] || read -ra engines <<<"$short $long"
 
@@ -169,6 +171,7 @@ row()
 		check "$1: it returns after the keeper was killed" returns_after_kill_of userevd-keeper
 	fi
 	check "$1: it returns after both were killed" returns_after_kill_of userevd userevd-keeper
+	! declare -F "own_$1" >/dev/null || check "$1: its own check" in_engine own shop
 	check "$1: the container is killed" in_engine kill shop
 	check "$1: its neighbour is traced" within 60 is_traced bank
 	if [ -n "${ENGINES-}" ]; then
