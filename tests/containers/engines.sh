@@ -13,6 +13,7 @@
 #	inside_ENGINE NAME UID COMMAND…
 #	kill_ENGINE NAME	kills it, and removes it
 #
+#	outlive_ENGINE NAME	kills the part of the engine without which the container lives on, if there is such a part
 #	own_ENGINE NAME		a check of its own, if it has one
 #
 # Sourced behind checks.sh and service.sh. Commands of the manual are split into words.
@@ -126,6 +127,11 @@ kill_podman()
 	podman kill "$1" && podman rm --force --time=0 "$1"
 }
 
+outlive_podman()
+{
+	kill -KILL "$(podman inspect --format='{{.State.ConmonPid}}' "$1")"
+}
+
 # With a user namespace, and a hook.
 prepare_podman_userns()
 {
@@ -217,7 +223,7 @@ docker=/usr/bin/docker
 
 prepare_docker()
 {
-	storage_of /var/lib/docker && systemctl start docker &&
+	storage_of /var/lib/docker && mkdir -p /etc/docker && echo '{"live-restore": true}' >/etc/docker/daemon.json && systemctl start docker &&
 		image | $docker import - program &&
 		sed "s#docker \(ps\|events\|inspect\)#$docker \1#; s#userevctl#/usr/bin/userevctl#" systemd/containers/userevd-docker-names.service \
 			>/etc/systemd/system/userevd-docker-names.service && systemctl daemon-reload && systemctl enable --now userevd-docker-names
@@ -257,6 +263,11 @@ inside_docker()
 kill_docker()
 {
 	$docker kill "$1" && $docker rm "$1"
+}
+
+outlive_docker()
+{
+	systemctl kill --kill-whom=main --signal=KILL docker
 }
 
 # --- containerd ---
@@ -302,6 +313,12 @@ inside_containerd()
 kill_containerd()
 {
 	ctr tasks kill --signal=KILL "$1" && within 20 ctr tasks delete "$1" && ctr containers delete "$1"
+}
+
+# The container's shim is left.
+outlive_containerd()
+{
+	systemctl kill --kill-whom=main --signal=KILL containerd
 }
 
 # --- systemd-nspawn ---

@@ -98,6 +98,7 @@ inside_cri()
 	fi
 }
 
+outlive_cri() { outlive_containerd; }
 kill_cri() { $cri stop "$(pod_of "$1")" "$(container_of "$1")"; }
 
 # --- the same with cgroupfs, and each pod as a tenant ---

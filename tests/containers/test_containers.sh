@@ -107,6 +107,13 @@ returns_after_kill_of()
 	kill_all "$@" && within 60 is_a_tenant shop && within 60 is_traced shop
 }
 
+# Without it for a while; then the engine finds it again.
+outlives_engine()
+{
+	in_engine outlive shop && is_a_tenant shop && is_named shop && is_traced shop &&
+		within 60 in_engine leader shop && [ "$(in_engine leader shop)" = "${leader[shop]}" ]
+}
+
 # The engine says its name all the same.
 starts_without_daemon()
 {
@@ -171,6 +178,9 @@ row()
 		check "$1: it returns after the keeper was killed" returns_after_kill_of userevd-keeper
 	fi
 	check "$1: it returns after both were killed" returns_after_kill_of userevd userevd-keeper
+	if [ -n "${ENGINES-}" ] && declare -F "outlive_$1" >/dev/null; then
+		check "$1: it outlives its engine" outlives_engine
+	fi
 	! declare -F "own_$1" >/dev/null || check "$1: its own check" in_engine own shop
 	check "$1: the container is killed" in_engine kill shop
 	check "$1: its neighbour is traced" within 60 is_traced bank
