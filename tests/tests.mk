@@ -155,7 +155,8 @@ check-packages: test-dependencies kernel-6.12
 check-containers: test-dependencies kernels
 	$(call install_packages,$(ENGINE_PACKAGES))
 	$(Q)$(BUILD) build-tests packages
-	$(Q)ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) $(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS))
+	$(Q)ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) \
+		$(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS) $(if $(ENGINES),,tests/containers/test_mounts.sh))
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
 check-speed: test-dependencies kernel-6.12

@@ -20,6 +20,7 @@
 # shellcheck disable=SC2086,SC2154
 
 storage=/var/lib/userevd-containers
+unguarded=/etc/userevd/policy.d/10-unguarded.conf
 page=$PWD/systemd/userevd-containers.7
 user=1000 # its account in the container
 
@@ -60,6 +61,17 @@ prepare_files()
 		systemctl start dbus.socket systemd-logind systemd-machined
 }
 
+has_guard()
+{
+	says '"guard":"on"' userevctl status --json >/dev/null
+}
+
+# Linux before 6.4 has no guard; then only a policy lets programs in the host's user namespace have a file.
+allow_without_guard()
+{
+	mkdir -p /etc/userevd/policy.d && printf '[/]\nAllowHostUserns=yes\nAllowHostRoot=yes\n' >$unguarded && systemctl try-reload-or-restart userevd
+}
+
 image()
 {
 	tar -C $storage/files -c .
@@ -72,13 +84,18 @@ use_example_policy()
 		systemctl try-reload-or-restart userevd
 }
 
+# The hierarchy by which the daemon knows tenants: systemd's of version 1 where version 2 is not mounted.
+cgroups=/sys/fs/cgroup controller=
+[ ! -d $cgroups/systemd ] || cgroups=$cgroups/systemd controller=name=systemd
+[ ! -d ${cgroups%/systemd}/unified ] || cgroups=${cgroups%/systemd}/unified controller=
+
 # enter PID UID COMMAND…: in its cgroup and namespaces.
 enter()
 {
 	local pid=$1 uid=$2
 	shift 2
 	(
-		echo 0 >"/sys/fs/cgroup$(sed -n 's/^0:://p' "/proc/$pid/cgroup")/cgroup.procs"
+		echo 0 >"$cgroups$(sed -n "s/^[0-9]*:$controller://p" "/proc/$pid/cgroup")/cgroup.procs"
 		exec nsenter --all --target="$pid" --setuid="$uid" --setgid="$uid" --wd=/ -- "$@"
 	)
 }
