@@ -62,7 +62,7 @@ def decode(data):
 
 def call(name, message):
     try:
-        return decode(CHANNEL.unary_unary("/runtime.v1.RuntimeService/" + name)(encode(message), timeout=120))
+        return decode(CHANNEL.unary_unary("/runtime.v1.RuntimeService/" + name)(encode(message), timeout=600))
     except grpc.RpcError as error:
         sys.exit(f"{name}: {error.details()}")
 
