@@ -13,7 +13,7 @@ VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd
 
 # Engines of containers, in guests: those of each run, and the others.
 CONTAINER_PACKAGES := podman crun golang-github-containers-common slirp4netns uidmap containerd runc systemd-container libpam-systemd dbus dbus-user-session
-ENGINE_PACKAGES := docker.io iptables lxc
+ENGINE_PACKAGES := docker.io docker-compose iptables lxc catatonit containernetworking-plugins python3-grpcio
 
 # --- lists: a source named test_… is a test and needs no line here ---
 
@@ -155,7 +155,8 @@ check-packages: test-dependencies kernel-6.12
 check-containers: test-dependencies kernels
 	$(call install_packages,$(ENGINE_PACKAGES))
 	$(Q)$(BUILD) build-tests packages
-	$(Q)ENGINES='$(or $(ENGINES),all)' tests/run-tests.sh $(B) $(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS))
+	$(Q)ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) \
+		$(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS) $(if $(ENGINES),,tests/containers/test_mounts.sh))
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
 check-speed: test-dependencies kernel-6.12
