@@ -74,20 +74,17 @@ $(B)/deb/$(VERSION).stamp: $(shell find $(DEB_SOURCES) -type f)
 	$(Q)rm -rf $(DEB_TREE)
 	$(Q)touch $@
 
-# The repository that the image is pulled from, which kustomization.yaml can change, and the URL of the sources for its label.
+# The repository that nodes pull the image from, and the URL of the sources for its label.
 IMAGE ?= registry.example.org/userevd
 IMAGE_SOURCE ?= $(shell git config remote.origin.url 2>/dev/null | sed -n 's|^https://\([^/@]*@\)\?|https://|p')
-IMAGE_FILES := $(addprefix systemd/containers/,kustomization.yaml kubernetes-daemonset.yaml 30-kubernetes.conf)
 
 ## make image           OCI image of the Debian package below $(B)/image/, with the manifests for it. IMAGE=registry/name.
 image:
 	$(call install_packages,$(IMAGE_PACKAGES))
 	$(Q)$(BUILD) images
 
-images: $(B)/image/$(VERSION).stamp
-
-$(B)/image/$(VERSION).stamp: $(B)/deb/$(VERSION).stamp systemd/image.sh $(IMAGE_FILES)
+images: packages
 	@echo '  IMAGE   $(B)/image'
 	$(Q)systemd/image.sh $(B)/deb/userevd_$(VERSION)_*.deb $(B)/image $(IMAGE) $(IMAGE_SOURCE)
-	$(Q)cp -L $(IMAGE_FILES) $(B)/image
-	$(Q)touch $@
+	$(Q)cp -L $(addprefix systemd/containers/,kubernetes-daemonset.yaml 30-kubernetes.conf) $(B)/image
+	$(Q)sed 's|newName: .*|newName: $(IMAGE)|' systemd/containers/kustomization.yaml >$(B)/image/kustomization.yaml

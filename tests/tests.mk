@@ -13,7 +13,7 @@ VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd
 
 # Engines of containers, in guests: those of each run, and the others.
 CONTAINER_PACKAGES := podman crun golang-github-containers-common slirp4netns uidmap containerd runc systemd-container libpam-systemd dbus dbus-user-session
-ENGINE_PACKAGES := docker.io iptables lxc $(IMAGE_PACKAGES)
+ENGINE_PACKAGES := docker.io iptables lxc catatonit $(IMAGE_PACKAGES)
 
 # --- lists: a source named test_… is a test and needs no line here ---
 

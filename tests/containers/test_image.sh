@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The image of `make image`, in a guest where systemd is the first process, with the files of systemd/containers: a pod with the daemon, a
-# pod with a program, and updates of the first under the second. Podman 4.3 knows no DaemonSet, so its template is played as a pod; takes
+# The image of `make image`, in a guest as on a node without systemd, with the files of systemd/containers: a pod with the daemon, a pod
+# with programs, and updates of the first under the second. Podman 4.3 knows no DaemonSet, so its template is played as a pod; takes
 # hostPID from its own configuration; and makes a line for a shell of livenessProbe, so the probes' command is run here instead. It
 # ignores what is for schedulers: updateStrategy, tolerations, priorityClassName, nodeSelector, readinessProbe.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
-. tests/systemd/service.sh
 . tests/containers/engines.sh
+[ -d /run/guest ] || { echo 'this installs into /usr: it is for a guest'; exit 1; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 version=$(sed -n 's/^VERSION := //p' Makefile)
@@ -17,10 +17,11 @@ archive=$B/image/userevd-$version.tar
 pod=userevd-userevd # of podman: the pod's name and the container's
 instance=/sys/kernel/tracing/instances/load
 control=/run/userevd/control.sock
-user=58117
+daemon_user=58117
 pages=$control.keeper-pages
 
-# The template as a pod, and the ConfigMap of kustomization.yaml, into $scratch; and the probes' command, if both have the same.
+# The template as a pod, and the ConfigMap of kustomization.yaml, into $scratch; and the probes' command, if both have the same. Podman
+# marks no cgroup as delegated here, so there is a section for its containers, too.
 take_manifests()
 {
 	/usr/bin/python3 - "$B/image" "$scratch" <<-'END'
@@ -33,8 +34,9 @@ take_manifests()
 		probe = container.pop("livenessProbe")["exec"]["command"]
 		assert probe == container["readinessProbe"]["exec"]["command"]
 		pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "userevd", **template["metadata"]}, "spec": template["spec"]}
-		policy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": generator["name"]},
-		          "data": {name: open(f"{source}/{name}").read() for name in generator["files"]}}
+		files = {name: open(f"{source}/{name}").read() for name in generator["files"]}
+		files["50-podman.conf"] = "[/libpod_parent/*/libpod-*]\nTenant=yes\n"
+		policy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": generator["name"]}, "data": files}
 		open(f"{target}/pod.yaml", "w").write(yaml.dump_all([policy, pod]))
 		open(f"{target}/probe", "w").write(" ".join(probe))
 	END
@@ -46,15 +48,26 @@ prepare_node()
 	mountpoint --quiet /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 	install "$B/examples/requests" /usr/bin/shop-requests && install "$B/userevctl" /usr/bin/userevctl &&
 		install -D systemd/containers/podman-hook.json /usr/share/containers/oci/hooks.d/userevd.json &&
-		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests && systemctl start dbus.socket &&
-		storage_of /var/lib/containers && podman load --quiet --input "$archive" &&
-		image | podman import --quiet --change USER=1000 --change CMD='["shop-requests","shop","3600"]' - registry.example.org/shop
+		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests &&
+		storage_of /var/lib/containers && loaded=$(podman load --quiet --input "$archive") &&
+		podman tag "${loaded#Loaded image: }" "registry.example.org/userevd:$version" &&
+		image | podman import --quiet --change USER=1000 --change ENV=PATH=/usr/bin --change CMD='["shop-requests","shop","3600"]' - registry.example.org/shop
+}
+
+podman()
+{
+	command podman --cgroup-manager=cgroupfs --events-backend=file "$@"
 }
 
 # play OPTION… FILE
 play()
 {
-	podman play kube --quiet --network=none "$@"
+	podman play kube --quiet --network=none --log-driver=k8s-file "$@"
+}
+
+has_backend()
+{
+	says "\"backend\":\"$1\".*\"guard\":\"$2\"" userevctl status --json
 }
 
 play_daemon()
@@ -75,6 +88,14 @@ is_ready()
 	in_pod $(cat "$scratch/probe")
 }
 
+have_this_version()
+{
+	local program
+	for program in userevd userevctl /usr/lib/userevd/userevd-{keeper,guard}; do
+		says "^${program##*/} $version\$" in_pod "$program" --version || return 1
+	done
+}
+
 daemon_pid()
 {
 	podman inspect --format='{{.State.Pid}}' $pod
@@ -86,27 +107,57 @@ has_status()
 	says "^$2:\s+$3" cat "/proc/$1/status"
 }
 
-# The daemon has no privilege, and the keeper one capability, SYS_RESOURCE.
+# The daemon has no privilege, and the keeper SYS_RESOURCE and PERFMON.
 rights_are_given_up()
 {
 	local daemon keeper
 	daemon=$(daemon_pid) && keeper=$(pgrep --parent "$daemon" userevd-keeper) &&
-		has_status "$daemon" Uid "$user\s+$user\s+$user" && has_status "$daemon" CapPrm 0+$ && has_status "$daemon" CapBnd 0+$ &&
-		has_status "$keeper" CapPrm 0+1000000$ && has_status "$keeper" CapBnd 0+1000000$ && has_status "$keeper" Seccomp 2 &&
+		has_status "$daemon" Uid "$daemon_user\s+$daemon_user\s+$daemon_user" && has_status "$daemon" CapPrm 0+$ && has_status "$daemon" CapBnd 0+$ &&
+		has_status "$keeper" CapPrm 0+4001000000$ && has_status "$keeper" CapBnd 0+4001000000$ && has_status "$keeper" Seccomp 2 &&
 		has_status "$daemon" Seccomp 2
 }
 
-tenant_of()
+# In container NAME of the pod with programs.
+in_shop()
 {
-	echo "/machine.slice/libpod-$(podman inspect --format='{{.Id}}' "$1").scope"
+	podman exec shop-shop "$@"
 }
 
-# As the cgroup of Podman's pods has it, and by the name of the container.
+# Its cgroup, which the runtime may have divided.
+tenant()
+{
+	sed -n 's#^0::\(.*/libpod-[^/]*\).*#\1#p' "/proc/$(podman inspect --format='{{.State.Pid}}' shop-shop)/cgroup"
+}
+
+# By the name of its container.
 is_a_named_tenant()
 {
-	local leader
-	leader=$(podman inspect --format='{{.State.Pid}}' "$1") && sed -n 's/^0:://p' "/proc/$leader/cgroup"
-	says "^$1 \(podman\)" userevctl tenants "$1"
+	says "^shop-shop \(podman\)"$'\t'"$(tenant)"$'\t' userevctl tenants 'shop-shop'
+}
+
+# Beside shop_request: three programs whose events are off, and one after the other that registers, emits and ends.
+start_load()
+{
+	local i
+	for i in 1 2 3; do
+		podman exec --detach shop-shop shop-requests "quiet$i" 3600 || return 1
+	done
+	podman exec --detach shop-shop sh -c 'while [ ! -e /tmp/end ]; do userevctl emit "short u32 x" x=1; done'
+}
+
+# All four are there, with one charge each.
+has_its_events()
+{
+	local name
+	userevctl events
+	for name in shop quiet{1..3}; do
+		says "^${name}_request\b" userevctl events || return 1
+	done
+}
+
+nothing_is_charged_twice()
+{
+	json 'len(it) == 1 and it[0]["events"] == 4' userevctl --json tenants
 }
 
 trace()
@@ -124,44 +175,95 @@ no_record_is_missing()
 	kill "$(cat "$scratch/reader")"
 	rmdir $instance
 	tail -3 "$scratch/trace"
-	awk 'match($0, /ns=0x[0-9a-f]+ \([0-9]+/) {
-			split(substr($0, RSTART, RLENGTH), part, "(")
-			if (last && part[2] != last + 1000) { print "after " last ": " part[2]; bad++ }
-			last = part[2]
+	awk 'match($0, /ns=(0x[0-9a-f]+ \()?[0-9]+/) {
+			ns = substr($0, RSTART, RLENGTH)
+			sub(/.*[=(]/, "", ns)
+			if (last && ns != last + 1000) { print "after " last ": " ns; bad++ }
+			last = ns
 			n++
 		}
 		END { print n " records"; exit bad > 0 || n < 100 }' "$scratch/trace"
 }
 
-# accounts: the events of each tenant, without the programs that come and go.
-accounts()
+# replace: the old pod ends, then the new one starts, with a new cgroup and another name of the same image.
+replace()
 {
-	userevctl tenants --json | jq -r '[.tenant, .events, .charges // 0] | @tsv' | sort
+	podman tag "registry.example.org/userevd:$version" "registry.example.org/userevd:$1" &&
+		sed -i "s#\(registry.example.org/userevd\):.*#\1:$1#" "$scratch/pod.yaml" && play_daemon --replace
 }
 
-check 'the manifests are what the test expects' take_manifests
+# Daemon, keeper and their helpers, at the same moment. Podman, as a kubelet, starts the container again.
+kill_all_at_once()
+{
+	local cgroup before
+	before=$(daemon_pid) && cgroup=$(sed -n 's/^0:://p' "/proc/$before/cgroup") && echo 1 >"/sys/fs/cgroup$cgroup/cgroup.kill" &&
+		within 60 eval "is_ready && [ \$(daemon_pid) != $before ]"
+}
+
+# renew_policy LINE…: as a kubelet renews a ConfigMap: a new directory, and a link to it that is replaced.
+renew_policy()
+{
+	local files new=..$RANDOM
+	files=$(podman volume inspect --format='{{.Mountpoint}}' userevd-policy) && mkdir "$files/$new" &&
+		printf '%s\n' "$@" >"$files/$new/30-kubernetes.conf" && ln -s $new "$files/..next" && mv -T "$files/..next" "$files/..data" &&
+		ln -sf ..data/30-kubernetes.conf "$files/30-kubernetes.conf"
+}
+
+emits()
+{
+	in_shop userevctl emit --require 'another u32 x' x=1
+}
+
+check 'the manifests are as the test expects' take_manifests
 printf '[containers]\npidns = "host"\n' >"$scratch/containers.conf"
 check 'the node is prepared' prepare_node
+check 'the image is small' json 'it[0]["Size"] < 8e6' podman image inspect "registry.example.org/userevd:$version"
+check '… and has the usual labels' json '{"title", "description", "version", "licenses"} <= {name.split(".")[-1] for name in it[0]["Labels"]}' \
+	podman image inspect "registry.example.org/userevd:$version"
 check 'the pod of the daemon starts' play_daemon
 check 'it is ready, as the probes find' within 60 is_ready
-podman logs $pod
-userevctl status
+check 'all programs have this version' have_this_version
 check 'the kernel has the guard' within 10 has_backend enable-address on
 check 'daemon and keeper have given up their rights' rights_are_given_up
-for s in /proc/$(daemon_pid)/status; do grep -E 'Cap|Uid|Sec|Name' $s; done
-cat /proc/$(daemon_pid)/cgroup
 check 'the pod of the program starts' play systemd/containers/kubernetes-pod.yaml
-check 'the program is a tenant with a name' within 60 is_a_named_tenant shop-shop
-userevctl tenants; userevctl tenants --json | head -30
-accounts
-check 'its event is traced' trace
-for i in 1 2; do
-	before=$(accounts)
-	check "update $i: the new pod replaces the old one" play_daemon --replace
-	check "update $i: the pod is ready" within 60 is_ready
-	check "update $i: the program has its events again" within 60 is_a_named_tenant shop-shop
-	accounts
+check 'the program is a tenant with a name' within 60 is_a_named_tenant
+check 'its record is tailed on the host' says 'shop_request' timeout 60 userevctl tail --count=1 --tenant=shop-shop shop_request
+check 'more programs start' start_load
+check 'all programs have their events' within 60 has_its_events
+check 'one is traced' trace
+for i in next last; do
+	date +%T.%N
+	check "a pod of version $i replaces the pod" replace $i
+	date +%T.%N
+	check "version $i is ready" within 60 is_ready
+	date +%T.%N
+	check "all programs have their events from version $i" within 20 has_its_events
+	date +%T.%N
+	check "the guard is in force with version $i" has_backend enable-address on
 done
-ls -la $pages /run/userevd
+check 'daemon and keeper are killed at once, and start again' kill_all_at_once
+	date +%T.%N
+check 'all programs have their events again' within 20 has_its_events
+	date +%T.%N
 check 'no record is missing' no_record_is_missing
+in_shop touch /tmp/end
+check 'nothing is charged twice' within 30 nothing_is_charged_twice
+check 'the policy is changed' eval 'renew_policy "[$(tenant)]" Tenant=yes MaxEvents=4 && in_pod userevctl reload'
+check '… and is in force' says 'MaxEvents=4' emits
+check 'an error in the policy is shown' eval 'renew_policy "[/x]" MaxEvents=many && says "30-kubernetes.conf:2" in_pod userevctl reload'
+check '… and leaves the policy in force' says 'MaxEvents=4' emits
+check 'also for the next pod' eval 'replace other && within 60 is_ready && within 20 has_its_events && says "MaxEvents=4" emits'
+check 'the pod of the daemon is taken away' podman play kube --down "$scratch/pod.yaml"
+check '… with its sockets' exits 3 userevctl status
+check '… and its programs run on' pgrep shop-requests
+check '… and the guard is in force' says '"loaded":true' "$B/userevd-guard" --status
+check 'the pod of the program is taken away' podman play kube --down systemd/containers/kubernetes-pod.yaml
+for cap in NONE SYS_ADMIN BPF PERFMON SYS_RESOURCE SYS_PTRACE SETUID SETGID SETPCAP CHOWN DAC_OVERRIDE; do
+	sed "/^ *- $cap\$/d" "$scratch/pod.yaml" >"$scratch/cap.yaml"
+	CONTAINERS_CONF=$scratch/containers.conf play --replace "$scratch/cap.yaml" >/dev/null 2>&1
+	for i in 1 2 3 4 5 6; do sleep 1; userevctl status >/dev/null 2>&1 && break; done
+	echo "== without $cap: $(userevctl status --json | grep -oE '"(backend|why|guard|note)":"[^"]*"' | tr '\n' ' ')"
+	podman logs $pod 2>&1 | tail -5
+	ps -o uid,pid,comm -C userevd,userevd-keeper,userevd-janitor,userevd-enabler
+done
 sum_up
