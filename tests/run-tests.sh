@@ -4,7 +4,7 @@
 # run-tests.sh [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon
 # and tools of a build, one after the other, and sums up. --beside and --guest start in the background, beside the rest of the
 # arguments. A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12 or 6.1; with two
-# processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, or 6.12+early, where userevd and its clients are installed before systemd starts. Any
+# processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, 6.12+image, or 6.12+early, where userevd and its clients are installed before systemd starts. Any
 # other word behind the "+" only names a second guest.
 # The first "--" may be left out.
 #
@@ -152,7 +152,7 @@ start_guest()
 	local kernel=${1%+*} build=$2 folder=$2/logs/linux-$1 option=()
 	case $1 in
 	*+two) option=(--processors=2) ;;
-	*+systemd | *+containers) option=(--systemd --memory=3072) ;;
+	*+systemd | *+containers | *+image) option=(--systemd --memory=3072) ;;
 	*+early) option=(--systemd --before=tests/systemd/early_boot.sh) ;;
 	esac
 	shift
