@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Installation, and Debian packages.
+# Installation, Debian packages, and an image.
 
-.PHONY: install uninstall deb packages
+.PHONY: install uninstall deb packages image images
 
 DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
+IMAGE_PACKAGES := $(DEB_PACKAGES) buildah util-linux
 # Installed files, as mode:file:directory[:name]. uninstall removes the same files.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
 	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:client/userev_event_header.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
@@ -73,3 +74,17 @@ $(B)/deb/$(VERSION).stamp: $(shell find $(DEB_SOURCES) -type f)
 	$(Q)rm -rf $(DEB_TREE)
 	$(Q)touch $@
 
+# The repository that nodes pull the image from, and the URL of the sources for its label.
+IMAGE ?= registry.example.org/userevd
+IMAGE_SOURCE ?= $(shell git config remote.origin.url 2>/dev/null | sed -n 's|^https://\([^/@]*@\)\?|https://|p')
+
+## make image           OCI image of the Debian package below $(B)/image/, with the manifests for it. IMAGE=registry/name.
+image:
+	$(call install_packages,$(IMAGE_PACKAGES))
+	$(Q)$(BUILD) images
+
+images: packages
+	@echo '  IMAGE   $(B)/image'
+	$(Q)systemd/image.sh $(B)/deb/userevd_$(VERSION)_*.deb $(B)/image $(IMAGE) $(IMAGE_SOURCE)
+	$(Q)cp -L $(addprefix systemd/containers/,kubernetes-daemonset.yaml 30-kubernetes.conf) $(B)/image
+	$(Q)sed 's|newName: .*|newName: $(IMAGE)|' systemd/containers/kustomization.yaml >$(B)/image/kustomization.yaml

@@ -122,12 +122,12 @@ static bool name_by_attribute(const char *directory, const char *attribute, cons
 /* The name of the last component, if it is a container's, or for `any` a unit's. `directory`: NULL if it is not visible. */
 static bool name_here(const char *path, const char *directory, bool any, struct tenant_name *ret)
 {
-	char around[2 * PATH_MAX + 4] = "", claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX], inode[24] = "";
+	char around[2 * PATH_MAX] = "", claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX], inode[24] = "";
 	struct stat status = { 0 };
 	bool found = false;
 
 	if (directory) {
-		snprintf(around, sizeof(around), "%s/..", directory);
+		snprintf(around, sizeof(around), "%.*s", (int)(strrchr(directory, '/') - directory), directory);
 		snprintf(claim, sizeof(claim), "%s%s", NAME_CLAIM_ATTRIBUTE, strrchr(directory, '/') + 1);
 		/* A cgroup that has gone has no claim. */
 		if (stat(directory, &status) == 0)

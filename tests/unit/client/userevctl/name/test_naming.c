@@ -216,6 +216,9 @@ TEST(the_name_of_a_user_is_a_claim)
 	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/libpod-" ID ".scope").text,
 			 "5cf65dcc0123 (podman of uid 1000)");
 	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/cron.service").text, "cron.service");
+	/* Also of a cgroup that has gone. */
+	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/docker-" ID ".scope").text,
+			 "5cf65dcc0123 (docker of uid 1000)");
 	ck_assert_int_eq(setxattr(around, NAME_CLAIM_ATTRIBUTE "gone", "podman old", 10, 0), 0);
 	ck_assert_int_eq(seteuid(1000), 0);
 	ck_assert_int_eq(name_write(&cgroups, "/user/libpod-" ID ".scope", "podman", "shop"), 0);
