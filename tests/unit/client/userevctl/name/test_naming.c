@@ -215,7 +215,7 @@ TEST(the_name_of_a_user_is_a_claim)
 	/* The owner of the directory around it has chosen its name. */
 	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/libpod-" ID ".scope").text,
 			 "5cf65dcc0123 (podman of uid 1000)");
-	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/cron.service").text, "cron.service");
+	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/cron.service").text, "cron.service (uid 1000)");
 	/* Also of a cgroup that has gone. */
 	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/docker-" ID ".scope").text,
 			 "5cf65dcc0123 (docker of uid 1000)");
