@@ -28,6 +28,32 @@ endif
 # Directories of this package alone.
 INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(DATADIR) $(LIBEXECDIR)
 
+# --- files that name installed ones ---
+
+# Made each time, since PREFIX may have changed. The second is for programs that use this build without installing it; pkg-config prefers it.
+$(B)/libuserev.pc: PATHS = $(PREFIX) $(LIBDIR) $(INCLUDEDIR)
+$(B)/libuserev-uninstalled.pc: PATHS = $(CURDIR) $(abspath $(B)) $(CURDIR)/client
+$(B)/libuserev.pc $(B)/libuserev-uninstalled.pc: client/libuserev.pc.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@PREFIX@|$(word 1,$(PATHS))|g' -e 's|@LIBDIR@|$(word 2,$(PATHS))|g' -e 's|@INCLUDEDIR@|$(word 3,$(PATHS))|g' \
+		-e 's|@VERSION@|$(VERSION)|g' $< > $@
+
+# From version 253 on systemd itself has the daemon reload and waits for the end.
+RELOADS_BY_NOTIFY ?= $(if $(SYSTEMD_IS_253),yes,no)
+SYSTEMD_IS_253 = $(shell pkg-config --atleast-version=253 libsystemd && echo yes)
+
+$(B)/systemd/%.service: systemd/%.service.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' \
+		$(if $(filter yes,$(RELOADS_BY_NOTIFY)),-e 's|@NOTIFY@|notify-reload|' -e '/@EXEC_RELOAD@/d', \
+		-e 's|@NOTIFY@|notify|' -e 's|@EXEC_RELOAD@|ExecReload=$(BINDIR)/userevctl reload|') $< > $@
+
+$(TEMPLATES): $(B)/%: %.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@DATADIR@|$(DATADIR)|g' $< >$@
+
+# --- targets ---
+
 ## make install         Install below PREFIX=$(PREFIX), with DESTDIR= in front. make uninstall removes the same files.
 install: build
 	$(Q)for entry in $(INSTALLED); do \
