@@ -49,26 +49,6 @@ program_starts()
 	start "$scratch/shop.log" bash -c "cd '$scratch' && exec ${line% &}"
 }
 
-# Runs the command in the chapter's directory, and waits up to a minute for the pattern.
-counted()
-{
-	local event=/sys/kernel/tracing/events/user_events/shop_request
-	[ "$(commands 4 | head -1)" = "cd $event" ] || { echo 'where is that?'; return 1; }
-	cd "$event" && eval "$(command_of 4 "$1")" || return
-	for _ in {1..60}; do
-		sleep 1
-		grep -E -- "$2" hist && return
-	done
-	cat hist
-	return 1
-}
-
-taken_away()
-{
-	cd /sys/kernel/tracing/events/user_events/shop_request && commands 4 | grep -F "'!hist" >"$scratch/away" && . "$scratch/away" &&
-		! grep -q '^hist:' trigger && "$B/userevctl" events shop_request | grep -E 'shop_request\s+off'
-}
-
 check 'the tutorial has a program' program
 check '… that its own command builds' built
 check '… and says what it does, alone at a desk' typed 2 'userevctl run' 'shop_request\s.*status=[0-9]+ us=[0-9]+ path="/'
@@ -81,8 +61,8 @@ if [ -e /sys/kernel/tracing/user_events_data ] && [ "$(id -u)" = 0 ]; then
 	check '… and the program, as an ordinary user' within says '^shop_request' "$ctl" events
 	check 'its events can be seen' typed 3 'userevctl events' 'shop_restocked\s+off'
 	check '… and its records' typed 3 'userevctl tail' 'shop_request\s.*path="/'
-	check 'the histogram counts in powers of two' counted "echo 'hist:keys=us.log2" '~ 2\^1[0-9] }'
-	check '… and which paths are slow' counted "echo 'hist:keys=path" 'path: /'
-	check 'both can be taken away, and the event is off' taken_away
+	check 'the histogram counts in powers of two' typed 4 'userevctl hist --key=us' '^shop_request\s<= (1024|2048|4096|8192|16384)\s[0-9]+$'
+	check '… and which paths are slow' typed 4 'userevctl hist --key=path' '^shop_request\s/\S*\s[0-9]+$'
+	check '… and the event is off again' typed 4 'userevctl events' 'shop_request\s+off'
 fi
 sum_up
