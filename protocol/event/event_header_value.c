@@ -107,7 +107,7 @@ static void take_mark(struct value_stream *order, struct value *value)
 	}
 }
 
-/* Units that are no character become U+FFFD. A unit that is cut off at the end is left out. */
+/* Units that are no character become U+FFFD. An incomplete unit at the end is left out. */
 static void put_units(struct value_stream *stream, struct value value)
 {
 	static char utf8[2 * WIRE_PAYLOAD_MAX + 1];

@@ -38,6 +38,6 @@ uint64_t value_number(const struct value_stream *, const uint8_t *at, size_t siz
 /* The next bytes of `from`, which may also be the metadata; 0 after its end. */
 uint16_t value_take_u16(const struct value_stream *, struct cursor *from);
 
-/* Shows the next value, which is no struct. A format that does not fit is that of the encoding. False: the value is cut off. */
+/* Shows the next value, which is no struct. A format that does not fit is that of the encoding. False: the value is incomplete. */
 bool value_put(struct value_stream *, uint8_t encoding, uint8_t format);
 void value_put_uuid(struct value_stream *, const uint8_t *at);

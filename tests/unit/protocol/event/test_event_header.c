@@ -167,11 +167,11 @@ TEST(damage_ends_the_decoding)
 		size_t size;
 		const char *text, *json;
 	} cases[] = {
-		/* no metadata; an extension that is cut off; a name without an end */
+		/* no metadata; an incomplete extension; a name without an end */
 		{ BYTES("\3\0\0\0\0\0\0\6xyz"), "(level=6) (damaged)", "\"name\":\"\",\"level\":6" },
 		{ BYTES("\7\0\0\0\0\0\x0b\1\5\0\1\0E\0"), "(level=critical opcode=11) (damaged)", "\"name\":\"\"" },
 		{ BYTES("\7\0\0\0\0\0\xf0\1\1\0\1\0E"), "(level=critical opcode=receive) (damaged)", "\"name\":\"\"" },
-		/* a value that is cut off; an unknown encoding; both kinds of array; an array of none; a struct of none */
+		/* an incomplete value; an unknown encoding; both kinds of array; an array of none; a struct of none */
 		{ BYTES("\7\0\0\0\0\0\0\1\10\0\1\0E\0a\0\2b\0\3\1\2"), "E(level=critical) a=1 b= (damaged)",
 		  "{\"a\":1,\"b\":null," },
 		{ BYTES("\7\0\0\0\0\0\0\1\10\0\1\0E\0a\0\2b\0\16\1\2"), "E(level=critical) a=1 (damaged)",
