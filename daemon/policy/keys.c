@@ -305,14 +305,16 @@ enum policy_key policy_key_find(const char *name)
 	return (enum policy_key)i;
 }
 
-const char *policy_key_suggest(const char *name, enum policy_section section)
+enum policy_key policy_key_suggest(const char *name, enum policy_section section)
 {
 	struct suggestions suggestions = { .wanted = name };
+	const char *nearest;
 
 	for (size_t i = 0; i < POLICY_KEYS; i++)
 		if (policy_key_section((enum policy_key)i) == section)
 			suggest(&suggestions, policy_keys[i].name, strlen(policy_keys[i].name));
-	return suggestions_nearest(&suggestions);
+	nearest = suggestions_nearest(&suggestions);
+	return nearest ? policy_key_find(nearest) : POLICY_KEYS;
 }
 
 bool policy_value_set(struct policy *policy, enum policy_key which, char *text, const struct policy_origin *origin,

@@ -97,8 +97,8 @@ extern const struct policy_key_row policy_keys[POLICY_KEYS];
 enum policy_section policy_key_section(enum policy_key);
 /* POLICY_KEYS: no key has this name. */
 enum policy_key policy_key_find(const char *name);
-/* The most similar name of a key of such a section; NULL: no name is similar. */
-const char *policy_key_suggest(const char *name, enum policy_section);
+/* The key of such a section with the most similar name; POLICY_KEYS: no name is similar. */
+enum policy_key policy_key_suggest(const char *name, enum policy_section);
 /* The value of a key whose values are words. */
 const char *policy_key_word(enum policy_key, const struct policy_value *);
 

@@ -153,16 +153,15 @@ static void warn_of_key(const char *name, enum policy_section section, struct po
 		[POLICY_SECTION_CGROUPS] = "a section of cgroups such as [/system.slice/*]",
 		[POLICY_SECTION_EVENT] = "a section of an event such as [Event request]",
 	};
-	const char *similar = policy_key_suggest(name, section);
-	enum policy_key key = policy_key_find(name);
+	enum policy_key key = policy_key_find(name), similar = policy_key_suggest(name, section);
 	struct excerpt shown = excerpt_of(name);
 
 	if (key != POLICY_KEYS)
 		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: belongs in %s; here it is ignored", shown.text,
 			     right[policy_key_section(key)]);
-	else if (similar)
+	else if (similar != POLICY_KEYS)
 		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; did you mean %s=?",
-			     shown.text, similar);
+			     shown.text, policy_keys[similar].name);
 	else
 		problems_add(problems, PROBLEM_UNKNOWN, place, "%s=: there is no such key; see userevd.conf(5)",
 			     shown.text);

@@ -255,12 +255,12 @@ TEST(fields_are_parsed_with_the_name_of_their_section)
 
 TEST(misspelt_key_gets_a_suggestion_of_its_section)
 {
-	ck_assert_str_eq(policy_key_suggest("MaxEvent", POLICY_SECTION_CGROUPS), "MaxEvents");
-	ck_assert_str_eq(policy_key_suggest("maxevents", POLICY_SECTION_CGROUPS), "MaxEvents");
-	ck_assert_str_eq(policy_key_suggest("AllowEvetns", POLICY_SECTION_CGROUPS), "AllowEvents");
-	ck_assert_str_eq(policy_key_suggest("DefaultMaxEvent", POLICY_SECTION_DAEMON), "DefaultMaxEvents");
-	ck_assert_str_eq(policy_key_suggest("Field", POLICY_SECTION_EVENT), "Fields");
-	ck_assert_ptr_null(policy_key_suggest("Field", POLICY_SECTION_DAEMON));
-	ck_assert_ptr_null(policy_key_suggest("Description", POLICY_SECTION_CGROUPS));
-	ck_assert_ptr_null(policy_key_suggest("", POLICY_SECTION_DAEMON));
+	ck_assert_uint_eq(policy_key_suggest("MaxEvent", POLICY_SECTION_CGROUPS), POLICY_MAX_EVENTS);
+	ck_assert_uint_eq(policy_key_suggest("maxevents", POLICY_SECTION_CGROUPS), POLICY_MAX_EVENTS);
+	ck_assert_uint_eq(policy_key_suggest("AllowEvetns", POLICY_SECTION_CGROUPS), POLICY_ALLOW_EVENTS);
+	ck_assert_uint_eq(policy_key_suggest("DefaultMaxEvent", POLICY_SECTION_DAEMON), POLICY_DEFAULT_MAX_EVENTS);
+	ck_assert_uint_eq(policy_key_suggest("Field", POLICY_SECTION_EVENT), POLICY_FIELDS);
+	ck_assert_uint_eq(policy_key_suggest("Field", POLICY_SECTION_DAEMON), POLICY_KEYS);
+	ck_assert_uint_eq(policy_key_suggest("Description", POLICY_SECTION_CGROUPS), POLICY_KEYS);
+	ck_assert_uint_eq(policy_key_suggest("", POLICY_SECTION_DAEMON), POLICY_KEYS);
 }
