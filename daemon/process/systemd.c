@@ -67,7 +67,7 @@ int systemd_take_sockets(struct systemd_sockets *ret)
 	r = service_take_fds(socket_take, ret);
 	if (r < 0 && r != -EPROTOTYPE)
 		log_error("can't read the sockets of systemd: %s", strerror(-r));
-	return r;
+	return MIN(r, 0);
 }
 
 static void on_watchdog(struct ev_loop *loop _unused_, ev_timer *w _unused_, int events _unused_)

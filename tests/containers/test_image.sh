@@ -151,7 +151,8 @@ has_its_events()
 
 nothing_is_charged_twice()
 {
-	json 'len(it) == 1 and it[0]["events"] == 4' userevctl --json tenants
+	# An event of a program that has ended lingers as long as others use the data file.
+	json 'len(it) == 1 and it[0]["events"] - it[0]["lingering"] == 4' userevctl --json tenants
 }
 
 trace()
@@ -241,7 +242,10 @@ check 'the policy is changed' eval 'renew_policy "[$(tenant)]" MaxEvents=4 && in
 check '… and is in force' says 'MaxEvents=4' emits
 check 'an error in the policy is shown' eval 'renew_policy "[/x]" MaxEvents=many && says "30-kubernetes.conf:2" in_pod userevctl reload'
 check '… and leaves the policy in force' says 'MaxEvents=4' emits
-check 'also for the next pod' eval 'replace other && within 60 is_ready && within 20 has_its_events && says "MaxEvents=4" emits'
+check 'the next pod starts' replace other
+check '… is ready in spite of the error' eval 'within 60 is_ready || { podman logs $pod; false; }'
+check '… has all events' within 20 has_its_events
+check '… and the policy before' says 'MaxEvents=4' emits
 check 'the pod of the daemon is taken away' podman play kube --down "$scratch/pod.yaml"
 check '… with its sockets' exits 3 userevctl status
 check '… and its programs run on' pgrep shop-requests
