@@ -55,7 +55,9 @@ HARDENING := -fstack-protector-strong $(call supported,-fstack-clash-protection)
 	$(or $(call supported,-fcf-protection=full),$(call supported,-mbranch-protection=standard)) \
 	$(if $(SANITIZE)$(COVERAGE)$(findstring _FORTIFY_SOURCE,$(CFLAGS))$(filter -O0,$(CFLAGS)),,$(if $(filter -O%,$(CFLAGS)),$(CHECKS_OF_LIBC)))
 BASE_CFLAGS += $(HARDENING)
-BASE_LDFLAGS += -Wl,-z,relro,-z,now,-z,noexecstack
+BASE_LDFLAGS += -Wl,-z,relro,-z,now,-z,noexecstack -fno-lto
+# The daemon is optimised as a whole when it is linked; other programs take the ordinary code of the same objects.
+LTO := $(if $(SANITIZE)$(COVERAGE),,$(call supported,-flto=auto -ffat-lto-objects))
 # Installed programs are position-independent.
 PIE := -pie
 PROGRAM = $(CC) $(PIE) $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) -o $@
@@ -137,10 +139,11 @@ $(B)/%.o: %.c
 
 $(B)/client/userevctl/tracing/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,libtracefs)
 $(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient -fvisibility=default
+$(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS): EXTRA_CFLAGS = $(LTO)
 
 $(B)/userevd: $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(PROGRAM) -pthread -lev
+	$(Q)$(filter-out -fno-lto,$(PROGRAM)) $(LTO) -pthread -lev
 
 # Static: a process with enablers, which is the same program, starts with a quarter of the instructions, and takes less memory.
 $(B)/userevd-keeper: PIE := $(or $(STATIC_PIE),$(PIE))
@@ -166,31 +169,9 @@ $(B)/libuserev.so: $(B)/libuserev.so.$(SOVERSION)
 $(B)/libuserev.a: $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS)
 	@echo '  AR      $@'
 	$(Q)$(LD_RELOCATABLE) $^ -o $(B)/libuserev.o
-	$(Q)objcopy --wildcard --keep-global-symbol='userev_*' --keep-global-symbol='__x86.*' $(B)/libuserev.o
+	$(Q)objcopy --wildcard --remove-section='.gnu.*lto_*' --keep-global-symbol='userev_*' --keep-global-symbol='__x86.*' $(B)/libuserev.o
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $(B)/libuserev.o
-
-# Made each time, since PREFIX may have changed. The second is for programs that use this build without installing it; pkg-config prefers it.
-$(B)/libuserev.pc: PATHS = $(PREFIX) $(LIBDIR) $(INCLUDEDIR)
-$(B)/libuserev-uninstalled.pc: PATHS = $(CURDIR) $(abspath $(B)) $(CURDIR)/client
-$(B)/libuserev.pc $(B)/libuserev-uninstalled.pc: client/libuserev.pc.in FORCE
-	@mkdir -p $(@D)
-	$(Q)sed -e 's|@PREFIX@|$(word 1,$(PATHS))|g' -e 's|@LIBDIR@|$(word 2,$(PATHS))|g' -e 's|@INCLUDEDIR@|$(word 3,$(PATHS))|g' \
-		-e 's|@VERSION@|$(VERSION)|g' $< > $@
-
-# From version 253 on systemd itself has the daemon reload and waits for the end.
-RELOADS_BY_NOTIFY ?= $(if $(SYSTEMD_IS_253),yes,no)
-SYSTEMD_IS_253 = $(shell pkg-config --atleast-version=253 libsystemd && echo yes)
-
-$(B)/systemd/%.service: systemd/%.service.in FORCE
-	@mkdir -p $(@D)
-	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' \
-		$(if $(filter yes,$(RELOADS_BY_NOTIFY)),-e 's|@NOTIFY@|notify-reload|' -e '/@EXEC_RELOAD@/d', \
-		-e 's|@NOTIFY@|notify|' -e 's|@EXEC_RELOAD@|ExecReload=$(BINDIR)/userevctl reload|') $< > $@
-
-$(TEMPLATES): $(B)/%: %.in FORCE
-	@mkdir -p $(@D)
-	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@DATADIR@|$(DATADIR)|g' $< >$@
 
 $(B)/examples/%: $(B)/client/examples/%.o $(B)/libuserev.a
 	@mkdir -p $(@D)

@@ -9,11 +9,11 @@
 #include <sys/un.h>
 
 #include "daemon/daemon.h"
+#include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "daemon/process/unprivileged.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/pages.h"
-#include "daemon/registry/rules.h"
 #include "kernel/keeper/serve.h"
 #include "kernel/page_file.h"
 #include "kernel/program.h"
@@ -253,10 +253,12 @@ static int backend_open_kernel(struct daemon *daemon)
 
 int backend_open(struct daemon *daemon)
 {
+	const struct policy_value *guard = policy_daemon(daemon->registry.policy, POLICY_GUARD);
 	int r;
 
+	/* At the start alone: clients keep the files that they were sent. */
 	if (!daemon->options.guard)
-		daemon->options.guard = rules_guard(&daemon->registry);
+		daemon->options.guard = policy_key_word(POLICY_GUARD, guard);
 	daemon->registry.guard = daemon->options.guard;
 	r = backend_open_kernel(daemon);
 	if (r < 0)

@@ -3,6 +3,7 @@
 #include "daemon/daemon.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -13,26 +14,23 @@
 #include "daemon/admin/reload.h"
 #include "daemon/backend.h"
 #include "daemon/connection/deposit.h"
-#include "daemon/connection/inflight.h"
 #include "daemon/dispatch.h"
 #include "daemon/identity/peer.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/process/loop.h"
-#include "daemon/process/memory.h"
+#include "daemon/process/timer.h"
 #include "daemon/process/unprivileged.h"
 #include "daemon/recovery/restore.h"
 #include "daemon/recovery/succession.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/linger.h"
-#include "daemon/registry/pages.h"
 #include "daemon/registry/resting.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/settling.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-#include "kernel/page_file.h"
 
 /* Thousands of connections are ordinary: as many fds as we may have. */
 static void raise_fd_limit(void)
@@ -51,7 +49,7 @@ static void daemon_check_kernel(struct daemon *daemon, int r)
 	if (r < 0 && !succession_begin(daemon, r)) {
 		log_error("the %s backend failed: %s", backend_name(daemon->registry.kernel->facts.backend),
 			  r == -ECONNREFUSED || r == -ESTALE ? daemon->registry.kernel->facts.note : strerror(-r));
-		daemon->failed = r;
+		daemon->connections.failed = r;
 		ev_break(daemon->loop, EVBREAK_ALL);
 	}
 }
@@ -64,10 +62,11 @@ static void on_kernel(struct ev_loop *loop _unused_, ev_io *w, int events)
 	daemon_check_kernel(daemon, events & EV_ERROR ? -ENOSPC : kernel_dispatch(daemon->registry.kernel));
 }
 
-static void on_stalled(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+static void on_stalled(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
 	struct daemon *daemon = container_of(w, struct daemon, w_stalled);
 
+	ev_timer_stop(loop, w);
 	daemon_check_kernel(daemon, kernel_dispatch(daemon->registry.kernel));
 }
 
@@ -81,11 +80,12 @@ static void on_fd_freed(struct connections *connections)
 	metrics_socket_resume(&daemon->metrics);
 }
 
-/* At the end of a turn of the loop: work that its watchers have put off. */
-static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int events _unused_)
+/* A turn of the loop: its watchers, and then work that these have put off. */
+static void daemon_take_turn(struct ev_loop *loop)
 {
-	struct daemon *daemon = container_of(w, struct daemon, w_turn);
+	struct daemon *daemon = ev_userdata(loop);
 
+	ev_invoke_pending(loop);
 	clients_take_requests(&daemon->connections);
 	/* First: a client that leaves may leave records, and may turn events off. */
 	clients_sweep(&daemon->connections);
@@ -94,10 +94,8 @@ static void daemon_on_turn(struct ev_loop *loop _unused_, ev_prepare *w, int eve
 	clients_flush_changes(&daemon->connections);
 	deposit_check(&daemon->connections);
 	clients_stay_awake(&daemon->connections);
-	if (daemon->registry.kernel->stalled && !ev_is_active(&daemon->w_stalled)) {
-		ev_timer_set(&daemon->w_stalled, LATER_INTERVAL, 0.);
-		ev_timer_start(daemon->loop, &daemon->w_stalled);
-	}
+	if (daemon->registry.kernel->stalled)
+		timer_repeat(daemon->loop, &daemon->w_stalled, on_stalled, LATER_INTERVAL);
 	systemd_update_status(&daemon->systemd);
 }
 
@@ -119,7 +117,7 @@ static void make_status(void *data, char *ret, size_t size)
 
 	snprintf(ret, size, "%u tenant%s, %u of %u events%s", tenants, tenants == 1 ? "" : "s",
 		 machine->common + machine->filled, machine->capacity,
-		 reload_note(daemon)[0] ? "; the policy files have errors, an older policy is in force" : "");
+		 *daemon->reload.note ? "; the policy files have errors, an older policy is in force" : "");
 }
 
 static int start_watchers(struct daemon *daemon)
@@ -129,41 +127,19 @@ static int start_watchers(struct daemon *daemon)
 	daemon->started = clock_now();
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->registry.kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
-	succession_init(daemon);
 	linger_init(&daemon->registry);
-	memory_init(&daemon->registry.memory, daemon->loop);
 	settling_init(&daemon->registry);
 	streams_init(&daemon->registry);
-	pages_init(&daemon->registry);
-	resting_init(&daemon->registry);
-	ev_init(&daemon->w_stalled, on_stalled);
-	ev_prepare_init(&daemon->w_turn, daemon_on_turn);
-	ev_prepare_start(daemon->loop, &daemon->w_turn);
+	ev_set_userdata(daemon->loop, daemon);
+	ev_set_invoke_pending_cb(daemon->loop, daemon_take_turn);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
 		ev_signal_init(&daemon->w_signals[i], daemon_on_signal, signals[i]);
 		daemon->w_signals[i].data = daemon;
 		ev_signal_start(daemon->loop, &daemon->w_signals[i]);
 	}
+	reload_init(daemon);
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
-	return inflight_init(&daemon->connections);
-}
-
-static void stop_watchers(struct daemon *daemon)
-{
-	systemd_deinit(&daemon->systemd);
-	for (size_t i = 0; i < ARRAY_SIZE(daemon->w_signals); i++)
-		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
-	ev_prepare_stop(daemon->loop, &daemon->w_turn);
-	clients_deinit(&daemon->connections);
-	ev_timer_stop(daemon->loop, &daemon->w_stalled);
-	linger_deinit(&daemon->registry);
-	memory_deinit(&daemon->registry.memory);
-	settling_deinit(&daemon->registry);
-	streams_deinit(&daemon->registry);
-	pages_deinit(&daemon->registry);
-	resting_deinit(&daemon->registry);
-	succession_deinit(daemon);
-	ev_io_stop(daemon->loop, &daemon->w_kernel);
+	return clients_begin(&daemon->connections);
 }
 
 static void daemon_disconnect(struct holder *holder, uint32_t refusal, const char *sentence)
@@ -232,12 +208,13 @@ static int check_identification(struct daemon *daemon)
 	r = cgroups_find(NULL, &daemon->registry.cgroups);
 	if (r < 0)
 		log_error("can't identify clients: /proc/self/mountinfo can't be read: %s", strerror(-r));
+	daemon->registry.cgroups.directory = open(daemon->registry.cgroups.mount, O_PATH | O_CLOEXEC);
 	return r;
 }
 
 static void init_registry(struct registry *registry, struct ev_loop *loop, const struct options *options)
 {
-	registry->loop = loop;
+	registry->loop = registry->memory.loop = loop;
 	registry->disconnect = daemon_disconnect;
 	registry->changed = daemon_note_change;
 	registry->guard = options->guard;
@@ -249,9 +226,7 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	TAILQ_INIT(&registry->ending);
 	TAILQ_INIT(&registry->looks);
 	TAILQ_INIT(&registry->settling);
-	LIST_INIT(&registry->unwatched);
-	machine_init(&registry->machine, 0);
-	machine_init(&registry->files, 0);
+	TAILQ_INIT(&registry->resting);
 }
 
 static void init_connections(struct connections *connections, struct ev_loop *loop, struct registry *registry,
@@ -293,7 +268,6 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		return -ENOMEM;
 	daemon->options = *options;
 	daemon->janitor.pipe = -1;
-	daemon->handed_over.control = -1;
 	raise_fd_limit();
 	daemon->loop = loop_new();
 	init_registry(&daemon->registry, daemon->loop, options);
@@ -304,8 +278,6 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		r = unprivileged_find(options->user, &daemon->user);
 	if (r == 0)
 		r = check_identification(daemon);
-	if (r == 0)
-		r = daemon->loop ? reload_init(daemon) : -ENOSPC;
 	if (r == 0)
 		r = reload_first(daemon);
 	if (r == 0)
@@ -334,8 +306,9 @@ int daemon_new(const struct options *options, struct daemon **ret)
 
 int daemon_run(struct daemon *daemon)
 {
+	daemon_take_turn(daemon->loop);
 	ev_run(daemon->loop, 0);
-	return daemon->failed ? daemon->failed : daemon->connections.failed;
+	return daemon->connections.failed;
 }
 
 /* The next daemon finds everything as it is now: nothing more is sent, and nothing is released. */
@@ -371,9 +344,9 @@ struct daemon *daemon_free(struct daemon *daemon)
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);
 	grants_end(&daemon->registry);
-	inflight_deinit(&daemon->connections);
-	if (daemon->registry.kernel)
-		stop_watchers(daemon);
+	clients_deinit(&daemon->connections);
+	streams_deinit(&daemon->registry);
+	resting_clear(&daemon->registry);
 	assert(!daemon->registry.levels);
 	reload_deinit(daemon);
 	rules_deinit(&daemon->registry);
@@ -385,8 +358,10 @@ struct daemon *daemon_free(struct daemon *daemon)
 		waitpid(daemon->keeper, NULL, 0);
 	if (!janitor_end(&daemon->janitor) && *daemon->pages)
 		rmdir(daemon->pages);
-	if (daemon->loop)
-		ev_loop_destroy(daemon->loop);
+	/* Timers and fds end with the loop; the handler of a signal would look for it. */
+	for (size_t i = 0; i < ARRAY_SIZE(daemon->w_signals); i++)
+		ev_signal_stop(daemon->loop, &daemon->w_signals[i]);
+	ev_loop_destroy(daemon->loop);
 	free(daemon);
 	return NULL;
 }

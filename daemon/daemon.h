@@ -6,6 +6,7 @@
 #include <ev.h>
 
 #include "daemon/admin/metrics_socket.h"
+#include "daemon/admin/reload.h"
 #include "daemon/connection/client.h"
 #include "daemon/connection/listener.h"
 #include "daemon/options.h"
@@ -13,8 +14,6 @@
 #include "daemon/process/unprivileged.h"
 #include "daemon/registry/registry.h"
 #include "kernel/probe.h"
-
-struct reload;
 
 struct daemon {
 	struct options options;
@@ -26,7 +25,6 @@ struct daemon {
 	struct user user;     /* at first root, later this one */
 	struct janitor janitor;
 	double started; /* clock_now() */
-	int failed;	/* why it ends by itself: a negative errno */
 
 	struct registry registry;
 	struct connections connections;
@@ -37,13 +35,12 @@ struct daemon {
 	struct listener control_listener;
 	struct metrics_socket metrics;
 	struct systemd systemd;
-	struct reload *reload;
+	struct reload reload;
 	uint64_t records_told; /* of the ring, sent to admins that tail */
 
 	ev_io w_kernel;
 	ev_timer w_succession; /* while there is no keeper */
 	ev_timer w_stalled;    /* while too many fds are in flight for the keeper to get one */
-	ev_prepare w_turn;
 	ev_signal w_signals[3];
 };
 

@@ -122,7 +122,8 @@ static ssize_t receive_from(int socket, void *packet, size_t size, struct transp
 		memcpy(&credentials, CMSG_DATA(header), sizeof(credentials));
 		*ret = (struct transport_from){ .known = true, .pid = credentials.pid, .uid = credentials.uid };
 	}
-	if (has_fds(&message))
+	/* The credentials leave no room for an fd: the kernel sets MSG_CTRUNC if there was one. */
+	if ((!ret->known || message.msg_flags & MSG_CTRUNC) && has_fds(&message))
 		return -EPROTO;
 	return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : received;
 }

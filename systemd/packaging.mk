@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Installation, and Debian packages.
+# Installation, Debian packages, and an image.
 
-.PHONY: install uninstall deb packages
+.PHONY: install uninstall deb packages image images
 
 DEB_PACKAGES := $(BUILD_PACKAGES) debhelper dpkg-dev systemd
+IMAGE_PACKAGES := $(DEB_PACKAGES) buildah util-linux
 # Installed files, as mode:file:directory[:name]. uninstall removes the same files.
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
 	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:client/userev_event_header.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
@@ -26,6 +27,32 @@ INSTALLED += 755:$(B)/userevd-guard:$(LIBEXECDIR) 644:kernel/guard/userevd-guard
 endif
 # Directories of this package alone.
 INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(DATADIR) $(LIBEXECDIR)
+
+# --- files that name installed ones ---
+
+# Made each time, since PREFIX may have changed. The second is for programs that use this build without installing it; pkg-config prefers it.
+$(B)/libuserev.pc: PATHS = $(PREFIX) $(LIBDIR) $(INCLUDEDIR)
+$(B)/libuserev-uninstalled.pc: PATHS = $(CURDIR) $(abspath $(B)) $(CURDIR)/client
+$(B)/libuserev.pc $(B)/libuserev-uninstalled.pc: client/libuserev.pc.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@PREFIX@|$(word 1,$(PATHS))|g' -e 's|@LIBDIR@|$(word 2,$(PATHS))|g' -e 's|@INCLUDEDIR@|$(word 3,$(PATHS))|g' \
+		-e 's|@VERSION@|$(VERSION)|g' $< > $@
+
+# From version 253 on systemd itself has the daemon reload and waits for the end.
+RELOADS_BY_NOTIFY ?= $(if $(SYSTEMD_IS_253),yes,no)
+SYSTEMD_IS_253 = $(shell pkg-config --atleast-version=253 libsystemd && echo yes)
+
+$(B)/systemd/%.service: systemd/%.service.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' \
+		$(if $(filter yes,$(RELOADS_BY_NOTIFY)),-e 's|@NOTIFY@|notify-reload|' -e '/@EXEC_RELOAD@/d', \
+		-e 's|@NOTIFY@|notify|' -e 's|@EXEC_RELOAD@|ExecReload=$(BINDIR)/userevctl reload|') $< > $@
+
+$(TEMPLATES): $(B)/%: %.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@DATADIR@|$(DATADIR)|g' $< >$@
+
+# --- targets ---
 
 ## make install         Install below PREFIX=$(PREFIX), with DESTDIR= in front. make uninstall removes the same files.
 install: build
@@ -73,3 +100,17 @@ $(B)/deb/$(VERSION).stamp: $(shell find $(DEB_SOURCES) -type f)
 	$(Q)rm -rf $(DEB_TREE)
 	$(Q)touch $@
 
+# The repository that nodes pull the image from, and the URL of the sources for its label.
+IMAGE ?= registry.example.org/userevd
+IMAGE_SOURCE ?= $(shell git config remote.origin.url 2>/dev/null | sed -n 's|^https://\([^/@]*@\)\?|https://|p')
+
+## make image           OCI image of the Debian package below $(B)/image/, with the manifests for it. IMAGE=registry/name.
+image:
+	$(call install_packages,$(IMAGE_PACKAGES))
+	$(Q)$(BUILD) images
+
+images: packages
+	@echo '  IMAGE   $(B)/image'
+	$(Q)systemd/image.sh $(B)/deb/userevd_$(VERSION)_*.deb $(B)/image $(IMAGE) $(IMAGE_SOURCE)
+	$(Q)cp -L $(addprefix systemd/containers/,kubernetes-daemonset.yaml 30-kubernetes.conf) $(B)/image
+	$(Q)sed 's|newName: .*|newName: $(IMAGE)|' systemd/containers/kustomization.yaml >$(B)/image/kustomization.yaml

@@ -13,7 +13,7 @@ VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd
 
 # Engines of containers, in guests: those of each run, and the others.
 CONTAINER_PACKAGES := podman crun golang-github-containers-common slirp4netns uidmap containerd runc systemd-container libpam-systemd dbus dbus-user-session
-ENGINE_PACKAGES := docker.io iptables lxc
+ENGINE_PACKAGES := docker.io docker-compose iptables lxc catatonit containernetworking-plugins python3-grpcio $(IMAGE_PACKAGES)
 
 # --- lists: a source named test_… is a test and needs no line here ---
 
@@ -66,6 +66,7 @@ TWO_PROCESSOR_TESTS := $(KERNEL_TESTS) tests/integration/test_quiescence.py
 EARLY_TESTS := tests/systemd/test_early_boot.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 CONTAINER_TESTS := tests/containers/test_containers.sh
+IMAGE_TESTS := tests/containers/test_image.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
@@ -151,11 +152,13 @@ check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
 
-## make check-containers  Programs in containers of each engine, in virtual machines.
+## make check-containers  Programs in containers of each engine, and the image of make image, in virtual machines.
 check-containers: test-dependencies kernels
 	$(call install_packages,$(ENGINE_PACKAGES))
-	$(Q)$(BUILD) build-tests packages
-	$(Q)ENGINES='$(or $(ENGINES),all)' tests/run-tests.sh $(B) $(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS))
+	$(Q)$(BUILD) build-tests $(if $(ENGINES),packages,images)
+	$(Q)ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) \
+		$(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS) $(if $(ENGINES),,tests/containers/test_mounts.sh)) \
+		$(if $(ENGINES),,--guest 6.12+image $(B) $(IMAGE_TESTS))
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
 check-speed: test-dependencies kernel-6.12

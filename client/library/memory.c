@@ -39,8 +39,8 @@ union header {
 	uint64_t alignment;
 };
 
-static union header *free_lists[LARGEST / STEP + 1];
 static _Alignas(union header) uint8_t first_chunk[CHUNK];
+static union header *free_lists[LARGEST / STEP + 1];
 static uint8_t *chunk = first_chunk;
 static size_t chunk_left = CHUNK;
 

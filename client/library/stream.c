@@ -30,7 +30,7 @@ static struct streams unused = TAILQ_HEAD_INITIALIZER(unused);
 /* A quarantined stream, or one that is not in use, or a new one. NULL if there is no memory or no slot. */
 static struct stream *stream_take_slot(struct files *files)
 {
-	static uint16_t last;
+	static uint16_t next = 1; /* its page is in use: behind the slots one more would be touched */
 	struct stream *stream = TAILQ_FIRST(&files->quarantine);
 
 	if (stream &&
@@ -44,11 +44,11 @@ static struct stream *stream_take_slot(struct files *files)
 		TAILQ_REMOVE(&unused, stream, entry);
 		return stream;
 	}
-	stream = last + 1 < STREAM_SLOTS ? memory_new(sizeof(*stream)) : NULL;
+	stream = next < STREAM_SLOTS ? memory_new(sizeof(*stream)) : NULL;
 	if (stream) {
-		stream->slot = ++last;
+		stream->slot = next++;
 		stream->fd = -1;
-		atomic_store_explicit(&stream_slots[last], stream, memory_order_release);
+		atomic_store_explicit(&stream_slots[stream->slot], stream, memory_order_release);
 	}
 	return stream;
 }

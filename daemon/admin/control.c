@@ -6,7 +6,6 @@
 
 #include "daemon/admin/listing.h"
 #include "daemon/admin/numbers.h"
-#include "daemon/admin/reload.h"
 #include "daemon/daemon.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/declared.h"
@@ -52,7 +51,7 @@ static int status_next(struct listing *listing, struct packet *packet)
 	row_put_string(packet, "socket", daemon->options.socket);
 	row_put_string(packet, "control_socket", daemon->options.control_socket);
 	row_put_string(packet, "policy", daemon->options.policy);
-	row_put_string(packet, "policy_note", reload_note(daemon));
+	row_put_string(packet, "policy_note", daemon->reload.note);
 	row_put_u64(packet, "page_bits", facts->page_bits);
 	row_put_u64(packet, "payload_max", facts->payload_max);
 	numbers_of_daemon(daemon, numbers);

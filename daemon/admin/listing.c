@@ -77,6 +77,15 @@ void listing_continue(struct client *client)
 	client_watch(client);
 }
 
+void listings_continue(struct daemon *daemon, const struct listing_kind *kind)
+{
+	struct client *client;
+
+	TAILQ_FOREACH(client, &daemon->connections.clients, all)
+		if (client->listing && client->listing->kind == kind)
+			listing_continue(client);
+}
+
 static void on_turn(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
 	listing_continue(container_of(w, struct listing, w_turn)->client);

@@ -9,6 +9,7 @@
 
 #include "daemon/connection/client.h"
 
+struct daemon;
 struct listing;
 
 struct listing_kind {
@@ -45,5 +46,7 @@ void *listing_new(struct client *, uint32_t serial, const struct listing_kind *)
 int listing_handle(struct client *, const struct message *, const struct listing_kind *);
 /* Sends the rows that there are by now; of a new listing the first packet, though it may have none. Answers SYNC behind them. */
 void listing_continue(struct client *);
+/* All listings of the kind, which may have more rows now. */
+void listings_continue(struct daemon *, const struct listing_kind *);
 /* Frees the client's listing, if it has one: at its end, or at the end of the connection. */
 void listing_free(struct client *);

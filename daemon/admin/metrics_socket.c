@@ -125,10 +125,9 @@ void metrics_socket_init(struct metrics_socket *socket, struct daemon *daemon)
 	socket->daemon = daemon;
 	if (!path)
 		return;
-	socket->path = strdup(path);
+	string_copy(socket->path, sizeof(socket->path), path);
 	/* Mode 0660, since the text has the names of all tenants; a set-group-ID directory sets the group. */
-	r = socket->path ? listener_init(&socket->listener, &daemon->connections, socket->path, 0660, SOCKET_METRICS)
-			 : -ENOMEM;
+	r = listener_init(&socket->listener, &daemon->connections, socket->path, 0660, SOCKET_METRICS);
 	socket->listener.take = metrics_socket_welcome;
 	if (r < 0)
 		log_error("MetricsSocket=%s: %s; the metrics are not served there", path,
@@ -140,6 +139,4 @@ void metrics_socket_deinit(struct metrics_socket *socket)
 	while (!LIST_EMPTY(&socket->readers))
 		reader_free(LIST_FIRST(&socket->readers));
 	listener_deinit(&socket->listener);
-	free(socket->path);
-	socket->path = NULL;
 }

@@ -12,7 +12,7 @@ LIST_HEAD(metrics_reader_list, metrics_reader);
 struct metrics_socket {
 	struct daemon *daemon;
 	struct listener listener;
-	char *path; /* a copy: a reload replaces the policy */
+	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* a copy: a reload replaces the policy */
 	struct metrics_reader_list readers;
 	unsigned n_readers;
 };

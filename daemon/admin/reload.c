@@ -10,8 +10,6 @@
 
 #include "daemon/admin/reload.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include "daemon/admin/control.h"
@@ -34,38 +32,24 @@ struct outcome {
 	uint32_t capacity;     /* for reserves and declared events; UINT32_MAX: there is no kernel yet */
 	int kept;	       /* a negative errno: the copy for the next daemon was not written */
 	size_t files, sections;
+	bool is_done; /* the loop has taken it */
 	bool adopted;
 	int r;
-};
-
-struct reload {
-	struct daemon *daemon;
-	pthread_t thread;
-	bool has_thread;	 /* to be joined */
-	struct outcome *outcome; /* the thread's; NULL: no thread reads */
-	_Atomic bool is_filled;	 /* the thread is done: the loop may wake for another reason */
-	bool again;		 /* another reload was requested meanwhile */
-	unsigned n_done;	 /* reloads */
-	ev_async w_done;
-	char note[WIRE_SENTENCE_MAX + 1];
 };
 
 /* An admin that waits for an outcome. */
 struct reload_listing {
 	struct listing listing;
-	unsigned number;	 /* of the reload that it waits for */
-	struct outcome *outcome; /* NULL: it waits */
+	struct outcome *outcome;
 };
 
-static struct outcome *outcome_new(uint32_t capacity)
+/* With one reference, which the caller owns. NULL: no memory. */
+static struct outcome *outcome_new(void)
 {
-	static struct outcome no_memory = { .references = 1, .r = -ENOMEM };
 	struct outcome *outcome = calloc(1, sizeof(*outcome));
 
-	if (!outcome)
-		outcome = &no_memory;
-	outcome->references++;
-	outcome->capacity = capacity;
+	if (outcome)
+		*outcome = (struct outcome){ .references = 1, .capacity = UINT32_MAX };
 	return outcome;
 }
 
@@ -81,8 +65,6 @@ static struct outcome *outcome_unref(struct outcome *outcome)
 
 static void outcome_fill(const struct daemon *daemon, struct outcome *outcome)
 {
-	if (outcome->r != 0)
-		return;
 	outcome->r = policy_load(daemon->options.policy, NULL, &outcome->problems, &outcome->policy);
 	if (outcome->r != 0)
 		return;
@@ -135,7 +117,7 @@ static int reload_use_last(struct daemon *daemon)
 	const struct registry *registry = &daemon->registry;
 	char buffer[WIRE_SENTENCE_MAX + 1], since[64];
 	struct text why = text_make(buffer, sizeof(buffer));
-	struct reload *reload = daemon->reload;
+	struct reload *reload = &daemon->reload;
 	struct tm tm;
 	time_t time;
 	int r;
@@ -175,16 +157,18 @@ int reload_check_capacity(struct daemon *daemon)
 
 	log_problems(&problems);
 	/* Unless the last policy is already in force. */
-	if (r == POLICY_E_WRONG && !daemon->reload->note[0])
+	if (r == POLICY_E_WRONG && !daemon->reload.note[0])
 		r = reload_use_last(daemon);
 	return r;
 }
 
 int reload_first(struct daemon *daemon)
 {
-	struct outcome *outcome = outcome_new(UINT32_MAX);
+	struct outcome *outcome = outcome_new();
 	int r;
 
+	if (!outcome)
+		return -ENOMEM;
 	if (daemon->options.state_directory)
 		last_policy_make_directory(daemon->options.state_directory, daemon->user.uid);
 	outcome_fill(daemon, outcome);
@@ -204,22 +188,17 @@ void reload_keep_first(struct daemon *daemon)
 		log_kept(daemon, last_policy_keep(daemon->options.state_directory, &daemon->registry.policy->copy));
 }
 
-const char *reload_note(const struct daemon *daemon)
-{
-	return daemon->reload->note;
-}
-
 static void *reload_thread(void *data)
 {
-	struct reload *reload = data;
-	const char *directory = reload->daemon->options.state_directory;
-	struct outcome *outcome = reload->outcome;
+	struct daemon *daemon = data;
+	const char *directory = daemon->options.state_directory;
+	struct outcome *outcome = daemon->reload.outcome;
 
-	outcome_fill(reload->daemon, outcome);
+	outcome_fill(daemon, outcome);
 	if (directory && outcome->r == 0)
 		outcome->kept = last_policy_keep(directory, &outcome->policy->copy);
-	atomic_store(&reload->is_filled, true);
-	ev_async_send(reload->daemon->loop, &reload->w_done);
+	atomic_store(&daemon->reload.is_filled, true);
+	ev_async_send(daemon->loop, &daemon->reload.w_done);
 	return NULL;
 }
 
@@ -231,23 +210,21 @@ static void join_thread(struct reload *reload)
 	reload->has_thread = false;
 }
 
-static void reload_start(struct reload *reload)
+static void reload_start(struct daemon *daemon)
 {
+	struct reload *reload = &daemon->reload;
 	sigset_t all, before;
-	int r;
 
 	join_thread(reload);
-	reload->outcome = outcome_new(reload->daemon->registry.machine.capacity);
+	reload->outcome->capacity = daemon->registry.machine.capacity;
 	/* Signals are handled by the loop's thread alone. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&reload->thread, NULL, reload_thread, reload);
+	reload->has_thread = pthread_create(&reload->thread, NULL, reload_thread, daemon) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	reload->has_thread = r == 0;
-	if (reload->has_thread)
-		return;
-	reload->outcome->r = r;
-	reload_thread(reload);
+	/* Without a thread the loop waits for the disk. */
+	if (!reload->has_thread)
+		reload_thread(daemon);
 }
 
 static int reload_next(struct listing *listing, struct packet *packet)
@@ -255,7 +232,7 @@ static int reload_next(struct listing *listing, struct packet *packet)
 	const struct outcome *outcome = container_of(listing, struct reload_listing, listing)->outcome;
 	const struct problem *problem;
 
-	if (!outcome)
+	if (!outcome->is_done)
 		return LISTING_IDLE;
 	if (listing->n_rows > outcome->problems.n)
 		return LISTING_END;
@@ -286,34 +263,17 @@ static const struct listing_kind reload_kind = {
 	.deinit = reload_listing_deinit,
 };
 
-static void reload_answer(struct reload *reload, struct outcome *outcome)
-{
-	struct client *client;
-
-	reload->n_done++;
-	TAILQ_FOREACH(client, &reload->daemon->connections.clients, all) {
-		struct reload_listing *listing;
-
-		if (!client->listing || client->listing->kind != &reload_kind)
-			continue;
-		listing = container_of(client->listing, struct reload_listing, listing);
-		if (listing->number != reload->n_done)
-			continue;
-		outcome->references++;
-		listing->outcome = outcome;
-		listing_continue(client);
-	}
-}
-
 static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int events _unused_)
 {
-	struct reload *reload = container_of(w, struct reload, w_done);
-	struct outcome *outcome;
+	struct daemon *daemon = container_of(w, struct daemon, reload.w_done);
+	struct reload *reload = &daemon->reload;
+	struct outcome *outcome = reload->outcome;
 
 	if (!atomic_exchange(&reload->is_filled, false))
 		return;
-	outcome = steal_pointer(reload->outcome);
-	outcome_adopt(reload->daemon, outcome);
+	reload->outcome = steal_pointer(reload->next);
+	outcome_adopt(daemon, outcome);
+	outcome->is_done = true;
 	if (outcome->adopted)
 		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
 			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");
@@ -323,62 +283,62 @@ static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int event
 		log_error("the policy has errors; the old one stays");
 	if (outcome->adopted)
 		reload->note[0] = '\0';
-	log_kept(reload->daemon, outcome->kept);
-	reload_answer(reload, outcome);
+	log_kept(daemon, outcome->kept);
 	outcome_unref(outcome);
-	if (reload->again)
-		reload_start(reload);
+	listings_continue(daemon, &reload_kind);
+	if (reload->outcome)
+		reload_start(daemon);
 	else
-		systemd_say_ready(&reload->daemon->systemd);
-	reload->again = false;
+		systemd_say_ready(&daemon->systemd);
+}
+
+/* The outcome of a reload that begins after this. NULL: no memory. */
+static struct outcome *reload_ask(struct daemon *daemon)
+{
+	struct reload *reload = &daemon->reload;
+	struct outcome *outcome = reload->next ? reload->next : outcome_new();
+
+	if (!outcome || outcome == reload->next)
+		return outcome;
+	systemd_say_reloading(&daemon->systemd);
+	if (reload->outcome) {
+		reload->next = outcome;
+	} else {
+		reload->outcome = outcome;
+		reload_start(daemon);
+	}
+	return outcome;
 }
 
 void reload_begin(struct daemon *daemon)
 {
-	struct reload *reload = daemon->reload;
-
-	systemd_say_reloading(&daemon->systemd);
-	if (reload->outcome)
-		reload->again = true;
-	else
-		reload_start(reload);
+	if (!reload_ask(daemon))
+		log_error("out of memory: the policy files are not read again");
 }
 
-int reload_init(struct daemon *daemon)
+void reload_init(struct daemon *daemon)
 {
-	struct reload *reload = calloc(1, sizeof(*reload));
-
-	if (!reload)
-		return -ENOMEM;
-	reload->daemon = daemon;
-	ev_async_init(&reload->w_done, on_reload_done);
-	ev_async_start(daemon->loop, &reload->w_done);
-	daemon->reload = reload;
-	return 0;
+	ev_async_init(&daemon->reload.w_done, on_reload_done);
+	ev_async_start(daemon->loop, &daemon->reload.w_done);
 }
 
 void reload_deinit(struct daemon *daemon)
 {
-	struct reload *reload = daemon->reload;
-
-	if (!reload)
-		return;
-	join_thread(reload);
-	ev_async_stop(daemon->loop, &reload->w_done);
-	outcome_unref(reload->outcome);
-	free(reload);
-	daemon->reload = NULL;
+	join_thread(&daemon->reload);
+	outcome_unref(daemon->reload.outcome);
+	outcome_unref(daemon->reload.next);
 }
 
 int handle_reload(struct client *client, const struct message *message)
 {
-	struct reload *reload = daemon_of(client)->reload;
 	struct reload_listing *listing = listing_new(client, message->serial, &reload_kind);
 
 	if (!listing)
 		return 0;
-	listing->number = reload->n_done + (reload->outcome ? 2 : 1);
+	listing->outcome = reload_ask(daemon_of(client));
+	if (!listing->outcome)
+		return -ENOMEM;
+	listing->outcome->references++;
 	listing_continue(client);
-	reload_begin(daemon_of(client));
 	return 0;
 }

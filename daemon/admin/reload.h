@@ -3,10 +3,27 @@
 
 /* Reads the policy files: at the start, on SIGHUP, and on RELOAD. reload.c explains. */
 
+#include <ev.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "protocol/base/base.h"
+#include "protocol/protocol.h"
 
 struct daemon;
-struct reload;
+struct outcome;
+
+/* Begins as zeros. */
+struct reload {
+	pthread_t thread;
+	bool has_thread;	 /* to be joined */
+	struct outcome *outcome; /* the thread's; NULL: no thread reads */
+	struct outcome *next;	 /* of a reload that was requested meanwhile; NULL: none was */
+	_Atomic bool is_filled;	 /* the thread is done: the loop may wake for another reason */
+	ev_async w_done;
+	/* That an older policy is in force, since the files have errors; "": the files are in force. */
+	char note[WIRE_SENTENCE_MAX + 1];
+};
 
 /* Checks the policy against the kernel's capacity. 0, or POLICY_E_WRONG after a line in the log. */
 int reload_check_capacity(struct daemon *);
@@ -14,11 +31,9 @@ int reload_check_capacity(struct daemon *);
 int reload_first(struct daemon *);
 /* Once the daemon has become its user: keeps a copy of the files of the policy in force. */
 void reload_keep_first(struct daemon *);
-/* That an older policy is in force, since the files have errors; "": the files are in force. */
-const char *reload_note(const struct daemon *);
 
-/* Needs the daemon's loop. 0, or a negative errno. */
-int reload_init(struct daemon *);
+/* Needs the daemon's loop. */
+void reload_init(struct daemon *);
 void reload_deinit(struct daemon *);
 /* Reads the files again, in a thread. The outcome is logged. */
 void reload_begin(struct daemon *);

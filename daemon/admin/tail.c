@@ -121,21 +121,22 @@ static void tail_deinit(struct listing *listing)
 	tracer_session_free(tail->session);
 }
 
+static const struct listing_kind tail_kind = {
+	.size = sizeof(struct tail_listing),
+	.next = tail_next,
+	.deinit = tail_deinit,
+	.at_once = true,
+};
+
 int handle_tail(struct client *client, const struct message *message)
 {
-	static const struct listing_kind kind = {
-		.size = sizeof(struct tail_listing),
-		.next = tail_next,
-		.deinit = tail_deinit,
-		.at_once = true,
-	};
 	struct tracer *tracer = client->holder.registry->kernel->tracer;
 	struct tail_listing *tail;
 	struct patterns patterns;
 
 	if (decode_patterns(message->body, TAIL_PAST | TAIL_NO_FOLLOW, &patterns) != 0)
 		return REFUSAL_BAD_PACKET;
-	tail = control_has_tracer(client, message->serial) ? listing_new(client, message->serial, &kind) : NULL;
+	tail = control_has_tracer(client, message->serial) ? listing_new(client, message->serial, &tail_kind) : NULL;
 	if (!tail)
 		return 0;
 	if (patterns.n > 0 && tracer_session_new(tracer, patterns.at, patterns.n, &tail->session) < 0)
@@ -162,12 +163,9 @@ int handle_sync(struct client *client, const struct message *message)
 void tails_continue(struct daemon *daemon)
 {
 	struct tracer *tracer = daemon->registry.kernel->tracer;
-	struct client *client;
 
 	if (!tracer || ring_next(tracer_ring(tracer)) == daemon->records_told)
 		return;
 	daemon->records_told = ring_next(tracer_ring(tracer));
-	TAILQ_FOREACH(client, &daemon->connections.clients, all)
-		if (client->listing && client->listing->kind->deinit == tail_deinit)
-			listing_continue(client);
+	listings_continue(daemon, &tail_kind);
 }

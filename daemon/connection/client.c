@@ -18,6 +18,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "daemon/connection/deposit.h"
@@ -34,29 +35,38 @@
 #include "daemon/registry/tenant.h"
 #include "protocol/transport.h"
 
-/* While it is in a queue its fd is not looked at: with thousands of them, nothing else would be done. */
+enum { EVENTS_MAX = 64 /* in one turn of the loop */ };
+
 static bool wants_to_read(const struct client *client)
 {
-	return client->life == LIFE_OPEN && !client->waiting && !client->task && client->stall == STALL_NONE;
+	return client->life == LIFE_OPEN && !client->waiting && !client->asks && !client->task &&
+	       client->stall == STALL_NONE;
 }
 
-/* Which way the fd is watched follows from the client's state, and from nothing else. */
+/*
+ * What is awaited of a client follows from its state, and from nothing else. Events are edge-triggered, and each call of epoll_ctl() makes
+ * the kernel report once more what is there already. So a client that is not read costs nothing, although its request is still in its
+ * socket; and the call at the end of the request finds what has come meanwhile.
+ */
 void client_watch(struct client *client)
 {
-	int events = (wants_to_read(client) ? EV_READ : 0) | (client->waiting && !client->later ? EV_WRITE : 0);
+	const bool reads = wants_to_read(client), writes = client->awaited || (client->waiting && !client->later);
+	const bool listens = reads || client->stall == STALL_RATE;
+	struct epoll_event event = {
+		.events = EPOLLET | (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0),
+		.data.ptr = client,
+	};
+	int op = client->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 
-	if (client->life >= LIFE_CLOSING)
+	if ((!listens && !writes) || (event.events == client->events && !(listens && client->has_input)))
 		return;
-	/* Most clients send nothing before the answer: on_io() stops the watcher for the others. */
-	if (events == 0 && client->task && !client->in_socket && client->w_io.events == EV_READ)
+	client->events = event.events;
+	client->has_input = false;
+	if (epoll_ctl(client->connections->w_sockets.fd, op, client->fd, &event) == 0)
 		return;
-	if (events != client->w_io.events)
-		ev_io_stop(client->connections->loop, &client->w_io);
-	if (events == 0)
-		return;
-	if (events != client->w_io.events)
-		ev_io_set(&client->w_io, client->fd, events);
-	ev_io_start(client->connections->loop, &client->w_io);
+	/* There is no room for one more fd (max_user_watches). */
+	client->events = 0;
+	client_disconnect(client, 0, REFUSAL_TROUBLE, "the daemon can't wait for more connections; try again later");
 }
 
 static void client_read_request(struct client *client)
@@ -76,10 +86,9 @@ static void client_read_request(struct client *client)
 		resume(client->task);
 		return;
 	}
-	if (inflight_remains(client) && client->files_unread) {
+	if (client->files_unread && inflight_remains(client)) {
 		client->stall = STALL_UNREAD;
-		if (!inflight_watch(client))
-			client_close(client);
+		inflight_await(client);
 		return;
 	}
 	client->in_socket = client->deposited;
@@ -98,7 +107,7 @@ static void client_read_request(struct client *client)
 		return;
 	if (tenant)
 		scheduler_charge(tenant);
-	client->asks = tenant;
+	client->asks = true;
 	connections->call->dispatch(client, connections->request, (size_t)size, &from);
 	/* The request has no answer. */
 	if (!client->task && !client->waiting && client->life < LIFE_CLOSING)
@@ -114,14 +123,17 @@ void client_take_request(struct client *client)
 /* For a while: the clients that are not reached keep their places. */
 void clients_take_requests(struct connections *connections)
 {
-	double end = clock_now() + TURN_TIME;
 	struct client *client;
+	double end;
 
+	if (TAILQ_EMPTY(&connections->runnable))
+		return;
+	end = clock_now() + TURN_TIME;
 	do {
 		client = scheduler_next(connections);
 		if (client)
 			client_take_request(client);
-	} while (client && clock_now() < end);
+	} while (!TAILQ_EMPTY(&connections->runnable) && clock_now() < end);
 }
 
 void clients_stay_awake(struct connections *connections)
@@ -137,47 +149,64 @@ static void on_busy(struct ev_loop *loop _unused_, ev_idle *w _unused_, int even
 {
 }
 
-static void on_io(struct ev_loop *loop _unused_, ev_io *w, int events)
+static void client_go_on(struct client *client)
 {
-	struct client *client = container_of(w, struct client, w_io);
+	if (client->waiting && !client->later)
+		client_on_writable(client);
+	if (!client->has_input || !wants_to_read(client))
+		client_watch(client);
+	/* Admins need not queue. */
+	else if (client->holder.tenant)
+		scheduler_add(client);
+	else
+		client_take_request(client);
+}
+
+static void client_on_event(struct client *client, uint32_t events)
+{
+	struct connections *connections = client->connections;
+	const bool remains = client->awaited && inflight_remains(client);
+
+	client->has_input |= (events & (EPOLLIN | EPOLLHUP)) != 0;
+	if (events & EPOLLHUP && (remains || client->stall == STALL_RATE))
+		client_close(client);
+	if (client->life < LIFE_CLOSING)
+		client_go_on(client);
+	if (client->life < LIFE_ENDED || remains)
+		return;
+	client_free(client);
+	connections->call->fd_freed(connections);
+}
+
+static void clients_on_events(struct ev_loop *loop, ev_io *w, int events)
+{
+	struct connections *connections = container_of(w, struct connections, w_sockets);
+	struct epoll_event ready[EVENTS_MAX];
+	int n;
 
 	/* EV_ERROR: epoll has no room for its fd (max_user_watches). */
 	if (events & EV_ERROR) {
-		client_disconnect(client, 0, REFUSAL_TROUBLE,
-				  "the daemon can't wait for more connections; try again later");
+		log_error("can't wait for clients: %s", strerror(ENOSPC));
+		connections->failed = -ENOSPC;
+		ev_break(loop, EVBREAK_ALL);
 		return;
 	}
-	if (events & EV_READ && !wants_to_read(client)) {
-		ev_io_stop(client->connections->loop, &client->w_io);
-		return;
-	}
-	if (events & EV_WRITE) {
-		client_on_writable(client);
-		client_watch(client);
-	}
-	/* Admins need not queue. */
-	if (events & EV_READ && client->holder.tenant) {
-		scheduler_add(client);
-		client_watch(client);
-	} else if (events & EV_READ)
-		client_take_request(client);
+	/* Clients are freed at the end of the turn alone, so each of these is there. */
+	n = epoll_wait(w->fd, ready, EVENTS_MAX, 0);
+	for (int i = 0; i < n; i++)
+		client_on_event(ready[i].data.ptr, ready[i].events);
 }
 
 static struct client *client_make(struct connections *connections, int fd, enum client_socket socket,
 				  const struct entry_client *entry, struct tenant *tenant)
 {
-	struct client *client = calloc(1, sizeof(*client));
+	struct client *client = malloc(sizeof(*client)); /* calloc() would not take what free() has kept */
 
 	if (!client)
 		return NULL;
 	memory_taken(&connections->registry->memory, sizeof(*client));
-	client->connections = connections;
+	*client = (struct client){ .connections = connections, .fd = fd, .socket = socket };
 	client->holder.registry = connections->registry;
-	LIST_INIT(&client->holder.shares);
-	client->fd = fd;
-	client->socket = socket;
-	ev_io_init(&client->w_io, on_io, fd, EV_READ);
-	ev_io_start(connections->loop, &client->w_io);
 	TAILQ_INSERT_TAIL(&connections->clients, client, all);
 	client->holder.pid = entry->pid;
 	client->holder.uid = entry->uid;
@@ -218,6 +247,7 @@ int client_new(struct connections *connections, int fd, enum client_socket socke
 			scheduler_add(client);
 	}
 	deadline_set(client);
+	client_watch(client);
 	return 0;
 }
 
@@ -234,12 +264,12 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 	if (!client->holder.greeted)
 		deadline_set(client);
 	inflight_restore(client);
+	client_watch(client);
 	return 0;
 }
 
 static void client_expect_nothing(struct client *client)
 {
-	ev_io_stop(client->connections->loop, &client->w_io);
 	deadline_clear(client);
 	scheduler_remove(client);
 	if (client->deferred)
@@ -299,7 +329,10 @@ void client_free(struct client *client)
 	struct tenant *tenant = client->holder.tenant;
 
 	client_stop(client);
-	inflight_forget(client);
+	inflight_undo(client, client->in_flight);
+	/* The keeper's copy would keep it in the epoll instance. */
+	if (client->events != 0)
+		epoll_ctl(connections->w_sockets.fd, EPOLL_CTL_DEL, client->fd, NULL);
 	/* The connection before the streams: a peer that sees it closed may rely on the rest being released soon. */
 	deposit_close(client);
 	if (tenant) {
@@ -316,18 +349,6 @@ void client_free(struct client *client)
 		TAILQ_REMOVE(&connections->leaving, client, leaves);
 	memory_freed(&connections->registry->memory, sizeof(*client));
 	free(client);
-}
-
-void client_has_read(struct client *client)
-{
-	struct connections *connections = client->connections;
-
-	if (client->life < LIFE_ENDED) {
-		client_watch(client);
-		return;
-	}
-	client_free(client);
-	connections->call->fd_freed(connections);
 }
 
 void client_defer(struct client *client)
@@ -359,9 +380,11 @@ void clients_do_deferred(struct connections *connections)
 		if (client->life == LIFE_CLOSING)
 			continue;
 		remains = inflight_remains(client);
-		if (!remains)
-			client_has_read(client);
-		if ((remains && !inflight_watch(client)) || !deposit_connection(client))
+		if (remains)
+			inflight_await(client);
+		else
+			client_watch(client);
+		if (!deposit_connection(client))
 			client_defer(client);
 	}
 }
@@ -391,7 +414,7 @@ void clients_sweep(struct connections *connections)
 			client_stop(client);
 			shutdown(client->fd, SHUT_RDWR);
 			client_release(client, left);
-		} else if (inflight_remains(client) && inflight_watch(client)) {
+		} else if (inflight_remains(client) && inflight_await(client)) {
 			/* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
 			client_stop(client);
 			shutdown(client->fd, SHUT_RDWR);
@@ -428,10 +451,8 @@ struct client *task_end(struct client_task *task)
 	struct client *client = task->client;
 
 	task->client = NULL;
-	if (client) {
+	if (client)
 		client->task = NULL;
-		client_watch(client);
-	}
 	return client;
 }
 
@@ -440,6 +461,19 @@ void task_put_off(struct client_task *task, void (*resume)(struct client_task *)
 	task->resume = resume;
 	task->abandon = abandon;
 	scheduler_add(task->client);
+}
+
+int clients_begin(struct connections *connections)
+{
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (fd < 0) {
+		log_error("can't wait for clients: %s", strerror(errno));
+		return -errno;
+	}
+	ev_io_init(&connections->w_sockets, clients_on_events, fd, EV_READ);
+	ev_io_start(connections->loop, &connections->w_sockets);
+	return 0;
 }
 
 void clients_init(struct connections *connections)
@@ -459,4 +493,8 @@ void clients_deinit(struct connections *connections)
 	ev_timer_stop(connections->loop, &connections->w_deadlines);
 	ev_timer_stop(connections->loop, &connections->w_deferred);
 	ev_idle_stop(connections->loop, &connections->w_busy);
+	if (!ev_cb(&connections->w_sockets))
+		return;
+	ev_io_stop(connections->loop, &connections->w_sockets);
+	fd_close(connections->w_sockets.fd);
 }

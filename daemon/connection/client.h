@@ -9,6 +9,8 @@ struct entry_client;
 struct peer;
 
 void clients_init(struct connections *);
+/* Begins to watch clients' fds. 0 or a negative errno. */
+int clients_begin(struct connections *);
 void clients_deinit(struct connections *);
 /* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). The tenant is NULL for control. */
 int client_new(struct connections *, int fd, enum client_socket, const struct peer *, struct tenant *);
@@ -46,8 +48,6 @@ void task_put_off(struct client_task *, void (*resume)(struct client_task *), vo
 /* The name of its command, which is read when it is first wanted. */
 const char *client_comm(struct client *);
 
-/* It has read all packets that it was sent. May free it. */
-void client_has_read(struct client *);
 /* Watches its fd according to its state, after a change of that. */
 void client_watch(struct client *);
 

@@ -56,7 +56,8 @@ struct client {
 	struct connections *connections;
 	int fd;
 	enum client_socket socket;
-	ev_io w_io;
+	uint32_t events; /* that epoll reports; 0: its fd is not watched */
+	bool has_input;	 /* an event was reported since its fd was watched last */
 
 	enum client_life life;
 	double since; /* when its deadline began; 0: it has none */
@@ -78,7 +79,7 @@ struct client {
 	bool later;	    /* its answer waits until the daemon may send fds again: it is deferred */
 	bool files_unread;  /* since it was sent files: as of the last look */
 	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
-	bool watched;	    /* by the epoll instance for fds in flight */
+	bool awaited;	    /* the daemon waits until it has read them */
 
 	TAILQ_ENTRY(client) all;
 	TAILQ_ENTRY(client) in_queue; /* of its tenant */
@@ -130,7 +131,7 @@ struct connections {
 	ev_idle w_busy; /* while clients wait for their turn, or something is to be freed */
 	ev_timer w_deadlines;
 	ev_timer w_deferred;
-	ev_io w_in_flight; /* clients have read */
+	ev_io w_sockets; /* the epoll instance of clients' sockets */
 
 	struct packet answer; /* the one that is being written, into: */
 	uint8_t answer_buffer[WIRE_PACKET_MAX];

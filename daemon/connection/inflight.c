@@ -12,14 +12,13 @@
  *
  * Most clients read at once and go on, so the daemon asks when the client sends its next request, or a moment later, or when no fds
  * are left to be sent. Then it waits for those that have not read: the kernel reports each packet that a client has read as room to
- * write, to an edge-triggered epoll instance of its own. That needs no timer, and has no event as long as nothing is read, even where a
- * client has shut its connection down.
+ * write, edge-triggered. That needs no timer, and has no event as long as nothing is read, even where a client has shut its connection
+ * down.
  */
 
 #include "daemon/connection/inflight.h"
 
 #include <linux/sockios.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 
 #include "daemon/connection/client.h"
@@ -28,9 +27,9 @@
 #include "daemon/registry/tenant.h"
 
 enum {
-	LOOKS_MAX = 64, /* clients that are looked at in one turn of the loop */
 	/* When the kernel reports room it still counts a byte of each packet that it is freeing; a packet counts for hundreds. */
 	QUEUE_EMPTY = 64,
+	FEW_IN_FLIGHT = 8, /* less than any limit under which the daemon could have started: no system call */
 };
 
 static bool has_read_all(const struct client *client)
@@ -40,22 +39,11 @@ static bool has_read_all(const struct client *client)
 	return ioctl(client->fd, SIOCOUTQ, &bytes) < 0 || bytes < QUEUE_EMPTY;
 }
 
-/* EPOLLHUP is always reported; for a hangup in the past, by a second call. */
-bool inflight_watch(struct client *client)
+bool inflight_await(struct client *client)
 {
-	struct epoll_event event = { .events = EPOLLET | (client->in_flight > 0 ? EPOLLOUT : 0), .data.ptr = client };
-	int op = client->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-
-	client->watched |= epoll_ctl(client->connections->w_in_flight.fd, op, client->fd, &event) == 0;
-	return client->watched;
-}
-
-/* The keeper's copy would keep it in the epoll instance. */
-static void inflight_unwatch(struct client *client)
-{
-	if (client->watched)
-		epoll_ctl(client->connections->w_in_flight.fd, EPOLL_CTL_DEL, client->fd, NULL);
-	client->watched = false;
+	client->awaited = true;
+	client_watch(client);
+	return client->events != 0;
 }
 
 void inflight_add(struct client *client, size_t n)
@@ -78,23 +66,15 @@ void inflight_undo(struct client *client, size_t n)
 	if (client->in_flight > 0)
 		return;
 	client->files_unread = false;
+	client->awaited = false;
 	if (client->stall == STALL_UNREAD)
 		client->stall = STALL_NONE;
-	/* A client that is delayed by its rate is watched for its end. */
-	if (client->stall != STALL_RATE)
-		inflight_unwatch(client);
 }
 
 void inflight_restore(struct client *client)
 {
 	inflight_add(client, !has_read_all(client));
 	client->files_unread = client->in_flight > 0;
-}
-
-void inflight_forget(struct client *client)
-{
-	inflight_unwatch(client);
-	inflight_undo(client, client->in_flight);
 }
 
 bool inflight_remains(struct client *client)
@@ -106,56 +86,9 @@ bool inflight_remains(struct client *client)
 
 bool inflight_has_room(struct connections *connections, const struct tenant *tenant)
 {
-	rlim_t limit = fds_limit(), most = limit - limit / 4;
+	rlim_t limit = connections->in_flight < FEW_IN_FLIGHT ? RLIM_INFINITY : fds_limit(), most = limit - limit / 4;
 
 	if (tenant->in_flight >= most - MIN((rlim_t)connections->in_flight, most))
 		clients_do_deferred(connections);
 	return tenant->in_flight < most - MIN((rlim_t)connections->in_flight, most);
-}
-
-static void inflight_on_read(struct ev_loop *loop, ev_io *w, int events)
-{
-	struct connections *connections = container_of(w, struct connections, w_in_flight);
-	struct epoll_event ready[LOOKS_MAX];
-	int n;
-
-	/* EV_ERROR: epoll has no room for its fd (max_user_watches). Stalled clients would wait for ever. */
-	if (events & EV_ERROR) {
-		log_error("can't wait for clients to read their answers: %s", strerror(ENOSPC));
-		connections->failed = -ENOSPC;
-		ev_break(loop, EVBREAK_ALL);
-		return;
-	}
-	/* Clients are freed at the end of the turn alone, so each of these is there. */
-	n = epoll_wait(w->fd, ready, LOOKS_MAX, 0);
-	for (int i = 0; i < n; i++) {
-		struct client *client = ready[i].data.ptr;
-		const bool remains = inflight_remains(client);
-
-		if (ready[i].events & EPOLLHUP && (remains || client->stall == STALL_RATE))
-			client_close(client);
-		else if (!remains)
-			client_has_read(client);
-	}
-}
-
-int inflight_init(struct connections *connections)
-{
-	int fd = epoll_create1(EPOLL_CLOEXEC);
-
-	if (fd < 0) {
-		log_error("can't wait for clients to read their answers: %s", strerror(errno));
-		return -errno;
-	}
-	ev_io_init(&connections->w_in_flight, inflight_on_read, fd, EV_READ);
-	ev_io_start(connections->loop, &connections->w_in_flight);
-	return 0;
-}
-
-void inflight_deinit(struct connections *connections)
-{
-	if (!ev_cb(&connections->w_in_flight))
-		return;
-	ev_io_stop(connections->loop, &connections->w_in_flight);
-	fd_close(connections->w_in_flight.fd);
 }

@@ -23,6 +23,7 @@ void client_end_request(struct client *client)
 	/* A request that stays there would be answered again and again. */
 	if (client->in_socket && transport_drop(client->fd) < 0)
 		client_close(client);
+	client_watch(client);
 }
 
 void client_drop_answer(struct client *client)

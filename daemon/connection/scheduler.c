@@ -55,7 +55,7 @@ static void note_delayed(struct tenant *tenant)
 		client->stall = STALL_RATE;
 		tenant->throttled++;
 		tenant->last_delayed = client;
-		inflight_watch(client);
+		client_watch(client);
 	}
 }
 

@@ -117,12 +117,15 @@ bool cgroup_directory(const struct cgroups *cgroups, const char *path, char *ret
 
 uint64_t cgroup_id(const struct cgroups *cgroups, const char *path)
 {
-	char directory[2 * PATH_MAX];
+	char directory[2 * PATH_MAX], *at = directory;
 	struct stat status;
 
-	if (!cgroup_directory(cgroups, path, directory, sizeof(directory)) || stat(directory, &status) < 0)
+	if (!cgroup_directory(cgroups, path, directory, sizeof(directory)))
 		return 0;
-	return status.st_ino;
+	/* From the mount on: on the way there are directories of sysfs, which take the kernel longer than the rest. */
+	if (cgroups->directory > 0)
+		at += strlen(cgroups->mount) + strspn(at + strlen(cgroups->mount), "/");
+	return fstatat(cgroups->directory, at, &status, AT_EMPTY_PATH) < 0 ? 0 : status.st_ino;
 }
 
 struct cgroup *cgroup_known(struct cgroups *cgroups, uint64_t id)
@@ -154,6 +157,8 @@ void cgroups_forget(struct cgroups *cgroups)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cgroups->known); i++)
 		free(cgroups->known[i].path);
+	if (cgroups->directory > 0)
+		close(cgroups->directory);
 }
 
 bool cgroup_is_delegated(const struct cgroups *cgroups, const char *path)

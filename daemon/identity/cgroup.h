@@ -23,6 +23,7 @@ struct cgroup {
 /* Where this machine's cgroups are. */
 struct cgroups {
 	char mount[PATH_MAX]; /* "": none is visible */
+	int directory;	      /* the mount's fd, where it was opened; otherwise 0 or -1 */
 	char root[PATH_MAX];  /* of the mount: "/" unless the daemon is in a container */
 	char controller[32];  /* in the line of /proc/PID/cgroup: "" for cgroup2, "name=systemd" on a v1 host */
 	struct cgroup known[CGROUPS_KNOWN]; /* by id; where two have one place, the last one has it */

@@ -89,10 +89,10 @@ static struct ledger_block *block_add(struct ledger *ledger)
 static struct ledger_block *block_find(struct ledger *ledger, size_t bytes)
 {
 	struct ledger_block *block;
-	uint32_t slot = sizeof(struct ledger_entry);
-	unsigned size = 0;
+	uint32_t slot = (uint32_t)MIN((bytes + 15) / 16 * 16, (size_t)128);
+	unsigned size = (slot - (uint32_t)sizeof(struct ledger_entry)) / 16;
 
-	for (; slot < bytes; slot += slot < 128 ? 16 : slot)
+	for (; slot < bytes; slot *= 2)
 		size++;
 	if (!LIST_EMPTY(&ledger->room[size]))
 		return LIST_FIRST(&ledger->room[size]);

@@ -29,9 +29,10 @@ char *policy_strip(char *text);
 /* load.c. The policy refers to the file's name and to its text, which is changed. Errors become problems, here and below. */
 void policy_load_text(struct policy *, const char *name, char *text, struct problems *);
 /* The section of this name: "Daemon", "Event NAME" or a pattern. NULL: it is wrong. */
-struct section *policy_section(struct policy *, char *name, struct place, struct problems *);
+struct section *policy_section(struct policy *, char *name, struct policy_origin, struct problems *);
 /* "Key=value" in this section. */
-void policy_assign(struct policy *, struct section *, const char *name, char *text, struct place, struct problems *);
+void policy_assign(struct policy *, struct section *, const char *name, char *text, struct policy_origin,
+		   struct problems *);
 /* Puts the text of a line into the value, which has zeros, or an earlier line's value; lists grow. False: `why` says the right values. */
 bool policy_value_set(struct policy *, enum policy_key, char *text, const struct policy_origin *, struct policy_value *,
 		      struct text *why);

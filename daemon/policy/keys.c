@@ -231,20 +231,24 @@ static const struct key_type type_patterns = { .check = check_pattern };
 	}
 #define NOTHING NUMBER(0)
 
+/* Of each cgroup, and of [Daemon] for tenants without one. */
+#define LIMIT(key, name, type, most, default_number)                                                                   \
+	[POLICY_##key] = { name,                                                                                       \
+			   POLICY_OF_CGROUP,                                                                           \
+			   type,                                                                                       \
+			   most,                                                                                       \
+			   .value = NUMBER(POLICY_INFINITY),                                                           \
+			   .of_daemon = POLICY_DEFAULT_##key },                                                        \
+	[POLICY_DEFAULT_##key] = { "Default" name, POLICY_OF_DAEMON, type, most, .value = NUMBER(default_number) }
+
 const struct policy_key_row policy_keys[POLICY_KEYS] = {
 	[POLICY_TENANT] = { "Tenant", POLICY_OF_CGROUP, &type_yes_no, .value = NUMBER(POLICY_TENANT_UNSET) },
-	[POLICY_MAX_EVENTS] = { "MaxEvents", POLICY_OF_CGROUP, &type_limit, EVENTS_MAX,
-				.value = NUMBER(POLICY_INFINITY), .of_daemon = POLICY_DEFAULT_MAX_EVENTS },
+	LIMIT(MAX_EVENTS, "MaxEvents", &type_limit, EVENTS_MAX, DEFAULT_MAX_EVENTS),
 	[POLICY_RESERVE_EVENTS] = { "ReserveEvents", POLICY_OF_CGROUP, &type_number, EVENTS_MAX, .value = NUMBER(0) },
-	[POLICY_MAX_CONNECTIONS] = { "MaxConnections", POLICY_OF_CGROUP, &type_limit, CONNECTIONS_MAX,
-				     .value = NUMBER(POLICY_INFINITY), .of_daemon = POLICY_DEFAULT_MAX_CONNECTIONS },
-	[POLICY_MAX_FILES] = { "MaxFiles", POLICY_OF_CGROUP, &type_limit, FILES_MAX, .value = NUMBER(POLICY_INFINITY),
-			       .of_daemon = POLICY_DEFAULT_MAX_FILES },
-	[POLICY_MAX_LEASES] = { "MaxLeases", POLICY_OF_CGROUP, &type_limit, LEASES_MAX,
-				.value = NUMBER(POLICY_INFINITY), .of_daemon = POLICY_DEFAULT_MAX_LEASES },
-	[POLICY_MAX_REQUESTS_PER_SECOND] = { "MaxRequestsPerSecond", POLICY_OF_CGROUP, &type_rate, RATE_MAX,
-					     .value = NUMBER(POLICY_INFINITY),
-					     .of_daemon = POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND },
+	LIMIT(MAX_CONNECTIONS, "MaxConnections", &type_limit, CONNECTIONS_MAX, DEFAULT_MAX_CONNECTIONS),
+	LIMIT(MAX_FILES, "MaxFiles", &type_limit, FILES_MAX, DEFAULT_MAX_FILES),
+	LIMIT(MAX_LEASES, "MaxLeases", &type_limit, LEASES_MAX, DEFAULT_MAX_LEASES),
+	LIMIT(MAX_REQUESTS_PER_SECOND, "MaxRequestsPerSecond", &type_rate, RATE_MAX, POLICY_INFINITY),
 	[POLICY_ALLOW_EVENTS] = { "AllowEvents", POLICY_OF_TENANT, &type_globs, .value = NOTHING, .empty = "*" },
 	[POLICY_DENY_EVENTS] = { "DenyEvents", POLICY_OF_TENANT, &type_globs, .value = NOTHING },
 	[POLICY_OWN_NAMES] = { "OwnNames", POLICY_OF_SECTION, &type_globs, GLOB_BYTES_MAX, .value = NOTHING },
@@ -255,16 +259,6 @@ const struct policy_key_row policy_keys[POLICY_KEYS] = {
 	[POLICY_ALLOW_HOST_USERNS] = { "AllowHostUserns", POLICY_OF_TENANT, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_STREAM] = { "Stream", POLICY_OF_TENANT, &type_stream, .value = NUMBER(POLICY_STREAM_AUTO) },
 	[POLICY_KEEP_FOR] = { "KeepFor", POLICY_OF_TENANT, &type_time, KEEP_MAX, .value = NOTHING },
-	[POLICY_DEFAULT_MAX_EVENTS] = { "DefaultMaxEvents", POLICY_OF_DAEMON, &type_limit, EVENTS_MAX,
-					.value = NUMBER(DEFAULT_MAX_EVENTS) },
-	[POLICY_DEFAULT_MAX_CONNECTIONS] = { "DefaultMaxConnections", POLICY_OF_DAEMON, &type_limit, CONNECTIONS_MAX,
-					     .value = NUMBER(DEFAULT_MAX_CONNECTIONS) },
-	[POLICY_DEFAULT_MAX_FILES] = { "DefaultMaxFiles", POLICY_OF_DAEMON, &type_limit, FILES_MAX,
-				       .value = NUMBER(DEFAULT_MAX_FILES) },
-	[POLICY_DEFAULT_MAX_LEASES] = { "DefaultMaxLeases", POLICY_OF_DAEMON, &type_limit, LEASES_MAX,
-					.value = NUMBER(DEFAULT_MAX_LEASES) },
-	[POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND] = { "DefaultMaxRequestsPerSecond", POLICY_OF_DAEMON, &type_rate,
-						     RATE_MAX, .value = NUMBER(POLICY_INFINITY) },
 	[POLICY_SET_KERNEL_MAXIMUM] = { "SetKernelMaximum", POLICY_OF_DAEMON, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_KERNEL_MARGIN] = { "KernelMargin", POLICY_OF_DAEMON, &type_number, EVENTS_MAX,
 				   .value = NUMBER(DEFAULT_KERNEL_MARGIN) },

@@ -4,7 +4,7 @@
 /* The keys of policy files: names, defaults and values. keys.c has the table. */
 
 #include "daemon/policy/glob.h"
-#include "protocol/base/text.h"
+#include "daemon/policy/problem.h"
 
 enum policy_key {
 	/* of a section of cgroups */
@@ -57,13 +57,6 @@ enum policy_reach {
 	POLICY_OF_CGROUP,  /* each cgroup has its own: a limit for all in it and below */
 	POLICY_OF_SECTION, /* the values of all sections that match the cgroup, or one around it, count */
 	POLICY_OF_TENANT,  /* the value of the nearest ancestor that has one */
-};
-
-/* Where a value stands. Lives as long as the policy. */
-struct policy_origin {
-	const char *section; /* the pattern, or "Daemon"; NULL: it is the default */
-	const char *file;
-	unsigned line;
 };
 
 struct policy_glob {

@@ -40,7 +40,7 @@ static int cannot_read(const char *path, int error, struct problems *problems)
 {
 	if (error == ENOMEM)
 		return -ENOMEM;
-	problems_add(problems, PROBLEM_ERROR, (struct place){ .file = path }, "cannot be read: %s",
+	problems_add(problems, PROBLEM_ERROR, (struct policy_origin){ .file = path }, "cannot be read: %s",
 		     error == EINVAL ? "it is no file" : strerror(error));
 	return 0;
 }
@@ -80,7 +80,8 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* NULL: assignments in it are skipped. A section that is none gets a warning. */
-static struct section *begin_section(struct policy *policy, char *name, struct place place, struct problems *problems)
+static struct section *begin_section(struct policy *policy, char *name, struct policy_origin place,
+				     struct problems *problems)
 {
 	if (name[0] == '/' || policy_section_kind(name) != POLICY_SECTION_CGROUPS)
 		return policy_section(policy, name, place, problems);
@@ -104,7 +105,7 @@ void policy_load_text(struct policy *policy, const char *name, char *text, struc
 
 	policy->n_files++;
 	while (!policy->failed && (line = policy_read_line(&reader))) {
-		struct place place = { .file = name, .line = reader.number };
+		struct policy_origin place = { .file = name, .line = reader.number };
 		char *end = line + strlen(line) - 1, *value = strchr(line, '=');
 
 		if (*line == '[' && *end == ']') {
@@ -206,8 +207,8 @@ static int copy_put_file(FILE *copy, const char *path, struct problems *problems
 		return -EFBIG;
 	text[length] = '\0';
 	if (strlen(text) < (size_t)length)
-		problems_add(problems, PROBLEM_ERROR, (struct place){ .file = path }, "is no text: byte %zu is zero",
-			     strlen(text) + 1);
+		problems_add(problems, PROBLEM_ERROR, (struct policy_origin){ .file = path },
+			     "is no text: byte %zu is zero", strlen(text) + 1);
 	else if (length > 0)
 		fprintf(copy, "%s%c%s%c", path, '\0', text, '\0');
 	return 0;

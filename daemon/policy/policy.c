@@ -107,7 +107,7 @@ static size_t sections_find(const struct sections *sections, const char *name, s
 	return first;
 }
 
-struct section *policy_section(struct policy *policy, char *name, struct place place, struct problems *problems)
+struct section *policy_section(struct policy *policy, char *name, struct policy_origin place, struct problems *problems)
 {
 	static const char before[] = "Event ";
 	const char *event = policy_event_name(name), *wrong = NULL;
@@ -138,13 +138,15 @@ struct section *policy_section(struct policy *policy, char *name, struct place p
 		problems_add(problems, PROBLEM_ERROR, place, "[%s]: %s", excerpt_of(name).text, wrong);
 		return NULL;
 	}
-	section->origin = (struct policy_origin){ .section = name, .file = place.file, .line = place.line };
+	place.section = name;
+	section->origin = place;
 	sections_insert(policy, sections, at, section);
 	return section;
 }
 
 /* A key that a section of this kind does not have is ignored, with a warning. */
-static void warn_of_key(const char *name, enum policy_section section, struct place place, struct problems *problems)
+static void warn_of_key(const char *name, enum policy_section section, struct policy_origin place,
+			struct problems *problems)
 {
 	static const char *const right[] = {
 		[POLICY_SECTION_DAEMON] = "[Daemon]",
@@ -165,16 +167,16 @@ static void warn_of_key(const char *name, enum policy_section section, struct pl
 			     shown.text);
 }
 
-void policy_assign(struct policy *policy, struct section *section, const char *name, char *text, struct place place,
-		   struct problems *problems)
+void policy_assign(struct policy *policy, struct section *section, const char *name, char *text,
+		   struct policy_origin place, struct problems *problems)
 {
-	struct policy_origin origin = { .section = section->name, .file = place.file, .line = place.line };
 	enum policy_section kind = policy_section_kind(section->name);
 	enum policy_key key = policy_key_find(name);
 	struct excerpt shown = excerpt_of(text);
 	char buffer[256];
 	struct text why = text_make(buffer, sizeof(buffer));
 
+	place.section = section->name;
 	if (strncmp(name, "X-", 2) == 0)
 		return;
 	if (key == POLICY_KEYS || policy_key_section(key) != kind) {
@@ -185,7 +187,7 @@ void policy_assign(struct policy *policy, struct section *section, const char *n
 		sections_insert(policy, &policy->borders, policy->borders.n, section);
 	if (!section_has(section, key) && key == POLICY_OWN_NAMES)
 		sections_insert(policy, &policy->owners, policy->owners.n, section);
-	if (!policy_value_set(policy, key, text, &origin, &section->values[key], &why))
+	if (!policy_value_set(policy, key, text, &place, &section->values[key], &why))
 		problems_add(problems, PROBLEM_ERROR, place, "%s=%s: %s", name, shown.text, buffer);
 	/* Each of the cgroups inside would get the limit, and the outermost one would hold them all down to it. */
 	else if (!section->values[key].is_default && policy_keys[key].reach == POLICY_OF_CGROUP &&
@@ -353,8 +355,7 @@ static void check_owner(const struct sections *owners, size_t which, struct prob
 		}
 		if (overlap)
 			problems_add(
-				problems, PROBLEM_ERROR,
-				(struct place){ glob->origin.file, glob->origin.line, "OwnNames" },
+				problems, PROBLEM_ERROR, glob->origin,
 				"OwnNames=%s: some of these names are already owned by [%s], with OwnNames=%s in %s:%u",
 				excerpt_of(glob->text).text, excerpt_of(overlap->origin.section).text,
 				excerpt_of(overlap->text).text, overlap->origin.file, overlap->origin.line);
@@ -369,10 +370,9 @@ void policy_check_sections(const struct policy *policy, struct problems *problem
 	for (size_t i = 0; i < policy->sections.n; i++) {
 		const struct policy_value *maximum = &policy->sections.at[i]->values[POLICY_MAX_EVENTS];
 		uint32_t reserve = policy->sections.at[i]->values[POLICY_RESERVE_EVENTS].number;
-		struct place place = { maximum->origin.file, maximum->origin.line, "MaxEvents" };
 
 		if (maximum->origin.file && !maximum->is_default && maximum->number < reserve)
-			problems_add(problems, PROBLEM_WARNING, place,
+			problems_add(problems, PROBLEM_WARNING, maximum->origin,
 				     "MaxEvents=%" PRIu32 ": ReserveEvents=%" PRIu32
 				     " of the same section is more, and no cgroup can use all of it",
 				     maximum->number, reserve);
@@ -385,8 +385,7 @@ void policy_check_sections(const struct policy *policy, struct problems *problem
 			check_owner(owners, i, problems);
 			continue;
 		}
-		problems_add(problems, PROBLEM_ERROR,
-			     (struct place){ names->origin.file, names->origin.line, "OwnNames" },
+		problems_add(problems, PROBLEM_ERROR, names->origin,
 			     "OwnNames=: all sections together own at most %d globs", OWNED_MAX);
 		return;
 	}
@@ -410,8 +409,7 @@ int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct
 	}
 	if (sum <= capacity || !last)
 		return 0;
-	problems_add(problems, PROBLEM_ERROR,
-		     (struct place){ last->file, last->line, order > 0 ? "ReserveEvents" : NULL },
+	problems_add(problems, PROBLEM_ERROR, *last,
 		     "[%s]: the reserves of all sections%s add up to %" PRIu64 " events, and there is room for %" PRIu32
 		     "; take away %" PRIu64,
 		     last->section, events->n > 0 ? " and the declared events" : "", sum, capacity, sum - capacity);

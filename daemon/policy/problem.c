@@ -22,7 +22,8 @@ void problems_deinit(struct problems *problems)
 	*problems = (struct problems){ 0 };
 }
 
-void problems_add(struct problems *problems, enum severity severity, struct place place, const char *format, ...)
+void problems_add(struct problems *problems, enum severity severity, struct policy_origin place, const char *format,
+		  ...)
 {
 	struct problem problem = { .severity = severity, .line = place.line }, *list;
 	va_list arguments;

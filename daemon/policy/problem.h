@@ -11,8 +11,9 @@ enum severity {
 	PROBLEM_ERROR,
 };
 
-/* A place in the files. */
-struct place {
+/* A place in the files. That of a section or value lives as long as the policy. */
+struct policy_origin {
+	const char *section; /* the pattern, or "Daemon"; NULL: none, or it is the default */
 	const char *file;
 	unsigned line;	 /* from 1; 0: the file as a whole */
 	const char *key; /* NULL: no key */
@@ -34,7 +35,7 @@ struct problems {
 };
 
 void problems_deinit(struct problems *);
-void problems_add(struct problems *, enum severity, struct place, const char *format, ...) _printf_(4, 5);
+void problems_add(struct problems *, enum severity, struct policy_origin, const char *format, ...) _printf_(4, 5);
 /* Turns PROBLEM_UNKNOWN into errors. */
 void problems_be_strict(struct problems *);
 /* "/etc/userevd/policy.d/10-a.conf:7: MaxEvents=many: …" */

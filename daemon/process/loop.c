@@ -5,7 +5,8 @@
  * ledger have all that the next daemon needs.
  *
  * Where the kernel cannot watch one more fd (ENOSPC: max_user_watches), libev stops its watcher and calls it with EV_ERROR, which the
- * watcher answers by dropping that connection. But libev only finds out just before it waits, and would wait before that call.
+ * watcher answers by dropping that connection. But libev only finds out just before it waits, and would wait before that call: so
+ * epoll_wait() does not wait then.
  */
 
 #include "daemon/process/loop.h"
@@ -18,8 +19,7 @@
 
 enum { EVENTS_MAX = 64 /* in one turn of the loop */ };
 
-static ev_async waker;
-static bool refused; /* the kernel did not watch an fd */
+static bool refused; /* the kernel did not watch an fd: a watcher is to be called */
 
 /*
  * libev calls this in place of the C library's. It would handle as many events in one turn as the kernel has: ten thousand clients that
@@ -27,7 +27,7 @@ static bool refused; /* the kernel did not watch an fd */
  */
 __attribute__((visibility("default"))) int epoll_wait(int epoll, struct epoll_event *events, int n, int timeout)
 {
-	return epoll_pwait(epoll, events, MIN(n, (int)EVENTS_MAX), timeout, NULL);
+	return epoll_pwait(epoll, events, MIN(n, (int)EVENTS_MAX), refused ? 0 : timeout, NULL);
 }
 
 static _Noreturn void loop_exit(const char *message)
@@ -53,39 +53,29 @@ void loop_init(void)
 	ev_set_syserr_cb(loop_exit);
 }
 
-static void on_woken(struct ev_loop *loop _unused_, ev_async *w _unused_, int events _unused_)
-{
-}
-
 static void before_waiting(struct ev_loop *loop)
 {
-	if (ev_pending_count(loop) == 0)
-		return;
-	refused = true;
-	ev_async_send(loop, &waker);
-}
-
-static void after_waiting(struct ev_loop *loop _unused_)
-{
+	refused = ev_pending_count(loop) > 0;
 }
 
 struct ev_loop *loop_new(void)
 {
+	static ev_async any;
 	struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
 
 	if (!loop) {
 		log_error("cannot create an event loop: no usable libev backend");
-		return NULL;
+		exit(EXIT_FAILURE);
 	}
-	ev_async_init(&waker, on_woken);
-	ev_async_start(loop, &waker);
-	ev_set_loop_release_cb(loop, before_waiting, after_waiting);
+	ev_set_loop_release_cb(loop, before_waiting, NULL);
 	/* The only fd so far is libev's own, for signals and threads: the daemon cannot do without it. */
+	ev_async_init(&any, NULL);
+	ev_async_start(loop, &any);
 	ev_run(loop, EVRUN_NOWAIT);
-	if (!refused)
-		return loop;
-	log_error(
-		"cannot create an event loop: the kernel watches no more fds for this user (fs.epoll.max_user_watches)");
-	ev_loop_destroy(loop);
-	return NULL;
+	if (refused) {
+		log_error("cannot create an event loop: the kernel watches no more fds for this user "
+			  "(fs.epoll.max_user_watches)");
+		exit(EXIT_FAILURE);
+	}
+	return loop;
 }

@@ -7,5 +7,5 @@ struct ev_loop;
 
 /* Before the first loop. */
 void loop_init(void);
-/* One for the whole process. NULL after a line in the log. */
+/* One for the whole process, which exits after a line in the log where it can't have a loop. */
 struct ev_loop *loop_new(void);

@@ -5,6 +5,7 @@
 #include <malloc.h>
 
 #include "daemon/limits.h"
+#include "daemon/process/timer.h"
 #include "protocol/base/base.h"
 
 /* Much freed memory is returned at once, so that it never becomes more than takes a moment; the rest later. */
@@ -20,17 +21,6 @@ static void on_trim(struct ev_loop *loop _unused_, ev_timer *w, int events _unus
 	memory_trim(container_of(w, struct memory, w_trim));
 }
 
-void memory_init(struct memory *memory, struct ev_loop *loop)
-{
-	memory->loop = loop;
-	ev_timer_init(&memory->w_trim, on_trim, 0., TRIM_INTERVAL);
-}
-
-void memory_deinit(struct memory *memory)
-{
-	ev_timer_stop(memory->loop, &memory->w_trim);
-}
-
 void memory_taken(struct memory *memory, size_t bytes)
 {
 	memory->freed -= MIN(memory->freed, bytes);
@@ -41,6 +31,6 @@ void memory_freed(struct memory *memory, size_t bytes)
 	memory->freed += bytes;
 	if (memory->freed >= TRIM_BYTES)
 		memory_trim(memory);
-	else if (memory->freed >= TRIM_LEAST && !ev_is_active(&memory->w_trim))
-		ev_timer_again(memory->loop, &memory->w_trim);
+	else if (memory->freed >= TRIM_LEAST)
+		timer_repeat(memory->loop, &memory->w_trim, on_trim, TRIM_INTERVAL);
 }

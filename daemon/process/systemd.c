@@ -8,6 +8,7 @@
 
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
+#include "daemon/process/timer.h"
 #include "kernel/service.h"
 
 static const char clients_name[] = "clients", control_name[] = "control";
@@ -60,22 +61,24 @@ static int socket_take(void *data, int given, const char *name)
 
 int systemd_take_sockets(struct systemd_sockets *ret)
 {
-	struct systemd_sockets sockets = { .control = -1 };
-	int r = service_take_fds(socket_take, &sockets);
+	int r;
 
-	if (r < 0) {
-		if (r != -EPROTOTYPE)
-			log_error("can't read the sockets of systemd: %s", strerror(-r));
-		systemd_close_sockets(&sockets);
-		return r;
-	}
-	*ret = sockets;
-	return 0;
+	ret->control = -1;
+	r = service_take_fds(socket_take, ret);
+	if (r < 0 && r != -EPROTOTYPE)
+		log_error("can't read the sockets of systemd: %s", strerror(-r));
+	return MIN(r, 0);
 }
 
 static void on_watchdog(struct ev_loop *loop _unused_, ev_timer *w _unused_, int events _unused_)
 {
 	service_notify("WATCHDOG=1", NULL, 0);
+}
+
+/* The loop wakes, and its turn calls systemd_update_status(). */
+static void on_status(struct ev_loop *loop, ev_timer *w, int events _unused_)
+{
+	ev_timer_stop(loop, w);
 }
 
 /* Each notification has the status, too. */
@@ -86,21 +89,14 @@ static void systemd_notify(struct systemd *systemd, const char *state)
 	systemd->status(systemd->data, systemd->told, sizeof(systemd->told));
 	snprintf(text, sizeof(text), "%sSTATUS=%s", state, systemd->told);
 	service_notify(text, NULL, 0);
-	ev_timer_stop(systemd->loop, &systemd->w_status);
-	ev_timer_set(&systemd->w_status, STATUS_INTERVAL, 0.);
-	ev_timer_start(systemd->loop, &systemd->w_status);
-}
-
-static void on_status(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
-{
-	systemd_update_status(container_of(w, struct systemd, w_status));
+	timer_repeat(systemd->loop, &systemd->w_status, on_status, STATUS_INTERVAL);
 }
 
 void systemd_update_status(struct systemd *systemd)
 {
 	char status[sizeof(systemd->told)];
 
-	/* Not before READY=1; and soon after a notification the timer calls this again. */
+	/* Not before READY=1, nor soon after a notification. */
 	if (!*systemd->told || ev_is_active(&systemd->w_status))
 		return;
 	systemd->status(systemd->data, status, sizeof(status));
@@ -138,17 +134,7 @@ void systemd_init(struct systemd *systemd, struct ev_loop *loop, systemd_status 
 	systemd->loop = loop;
 	systemd->status = status;
 	systemd->data = data;
-	ev_init(&systemd->w_status, on_status);
-	ev_init(&systemd->w_watchdog, on_watchdog);
-	if (!service_has_watchdog(&interval))
-		return;
 	/* From the loop, so that a loop that hangs is noticed. */
-	systemd->w_watchdog.repeat = (double)interval / 2 / 1000000;
-	ev_timer_again(loop, &systemd->w_watchdog);
-}
-
-void systemd_deinit(struct systemd *systemd)
-{
-	ev_timer_stop(systemd->loop, &systemd->w_status);
-	ev_timer_stop(systemd->loop, &systemd->w_watchdog);
+	if (service_has_watchdog(&interval))
+		timer_repeat(loop, &systemd->w_watchdog, on_watchdog, (double)interval / 2 / 1000000);
 }

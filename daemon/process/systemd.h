@@ -16,7 +16,7 @@ struct systemd_sockets {
 };
 
 /*
- * Takes the sockets by their names. 0, or a negative errno after a line in the log, if a socket is not of the right kind. Sockets
+ * Takes the sockets by their names into zeros, which the caller closes also after an error. 0, or a negative errno after a line in the log, if a socket is not of the right kind. Sockets
  * with other names are closed, with a warning.
  */
 int systemd_take_sockets(struct systemd_sockets *ret);
@@ -35,7 +35,6 @@ struct systemd {
 };
 
 void systemd_init(struct systemd *, struct ev_loop *, systemd_status *, void *data);
-void systemd_deinit(struct systemd *);
 
 /* READY=1: at the start, and after a reload. */
 void systemd_say_ready(struct systemd *);

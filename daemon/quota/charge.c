@@ -34,7 +34,6 @@
 void quota_event_init(struct quota_event *event, struct machine *machine)
 {
 	*event = (struct quota_event){ .machine = machine };
-	LIST_INIT(&event->common);
 }
 
 void quota_event_deinit(struct quota_event *event)

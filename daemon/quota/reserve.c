@@ -15,11 +15,6 @@
 
 #include <assert.h>
 
-void machine_init(struct machine *machine, uint32_t capacity)
-{
-	*machine = (struct machine){ .capacity = capacity };
-}
-
 void machine_deinit(struct machine *machine)
 {
 	assert(machine->common == 0);

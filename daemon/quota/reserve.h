@@ -5,6 +5,7 @@
 
 #include "protocol/base/base.h"
 
+/* Begins as zeros and the capacity. */
 struct machine {
 	uint32_t capacity; /* may change at any time, also below the number held */
 	uint32_t common;   /* events in the common pool, each counted once for all its holders */
@@ -24,7 +25,6 @@ struct reserve {
 	struct reserve *files; /* a reserve of events has one of data files beside it; NULL: none */
 };
 
-void machine_init(struct machine *, uint32_t capacity);
 /* Everything must have come back: asserted. */
 void machine_deinit(struct machine *);
 /* The part of the capacity outside of all reserves. */

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "daemon/policy/policy.h"
-#include "protocol/protocol.h"
 
 /*
  * The policy of the copy, and when it was written. `user`: the user that the daemon becomes, which may have written it. 0; or a

@@ -16,6 +16,7 @@
 #include "daemon/daemon.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
+#include "daemon/process/timer.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/stream.h"
@@ -169,16 +170,6 @@ static void on_succession_timer(struct ev_loop *loop _unused_, ev_timer *w, int 
 	succession_connect(container_of(w, struct daemon, w_succession));
 }
 
-void succession_init(struct daemon *daemon)
-{
-	ev_timer_init(&daemon->w_succession, on_succession_timer, 0., KEEPER_INTERVAL);
-}
-
-void succession_deinit(struct daemon *daemon)
-{
-	ev_timer_stop(daemon->loop, &daemon->w_succession);
-}
-
 bool succession_begin(struct daemon *daemon, int error)
 {
 	const bool again = daemon->connections.keeper_has_gone;
@@ -193,11 +184,11 @@ bool succession_begin(struct daemon *daemon, int error)
 		log_warning("the keeper has gone (%s): waiting for a new keeper", strerror(-error));
 	daemon->connections.keeper_has_gone = true;
 	ev_io_stop(daemon->loop, &daemon->w_kernel);
-	daemon->w_succession.repeat = soon ? KEEPER_PAUSE : KEEPER_INTERVAL;
 	/* At once; but later after a keeper that refuses, or ends soon: the daemon may be the reason. */
 	if (error != -ECONNREFUSED && !again && !soon)
 		succession_connect(daemon);
 	if (!ev_is_active(&daemon->w_kernel))
-		ev_timer_again(daemon->loop, &daemon->w_succession);
+		timer_repeat(daemon->loop, &daemon->w_succession, on_succession_timer,
+			     soon ? KEEPER_PAUSE : KEEPER_INTERVAL);
 	return true;
 }

@@ -7,7 +7,5 @@
 
 struct daemon;
 
-void succession_init(struct daemon *);
-void succession_deinit(struct daemon *);
 /* The kernel has failed with a negative errno. True: the daemon connects to the next keeper as soon as there is one. */
 bool succession_begin(struct daemon *, int error);

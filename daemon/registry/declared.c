@@ -26,8 +26,8 @@
 
 struct item {
 	const struct section *event;
-	struct grant *grant; /* NULL: refused */
-	struct stream *stream;
+	struct grant *grant;   /* NULL: refused */
+	struct stream *stream; /* NULL: refused, or no memory */
 	uint16_t flags;
 	bool asked; /* a call of the kernel is under way for it */
 	bool held;
@@ -38,14 +38,11 @@ struct declared {
 	struct registry *registry;
 	struct policy *policy; /* whose items they are; NULL: the last daemon's */
 	struct tenant *tenant;
-	size_t n_streams;
-	struct stream **streams;
 	size_t n;
 	struct item *items;
 	struct settling settling;
 	size_t n_page;	/* calls for the page, which come first; then those for the streams, and then those for items */
 	size_t n_files; /* calls before those for items */
-	size_t n_calls;
 	struct kernel_call *calls;
 };
 
@@ -58,17 +55,18 @@ static struct declared *declared_free(struct declared *declared)
 			grant_lease_ends(declared->items[i].grant);
 		grant_unref(declared->items[i].grant);
 	}
-	for (size_t i = 0; i < declared->n_streams; i++)
-		stream_unuse(declared->streams[i]);
+	/* The last: they end. */
+	for (size_t i = 0; i < declared->n; i++)
+		if (declared->items[i].stream)
+			stream_unuse(declared->items[i].stream);
 	policy_unref(declared->policy);
-	free(declared->streams);
 	free(declared->items);
 	free(declared->calls);
 	free(declared);
 	return NULL;
 }
 
-static struct declared *declared_new(struct registry *registry, struct tenant *tenant, size_t n_streams, size_t n)
+static struct declared *declared_new(struct registry *registry, struct tenant *tenant, size_t n)
 {
 	struct declared *declared = calloc(1, sizeof(*declared));
 
@@ -76,10 +74,10 @@ static struct declared *declared_new(struct registry *registry, struct tenant *t
 		return NULL;
 	declared->registry = registry;
 	declared->tenant = tenant;
-	declared->streams = calloc(MAX(n_streams, 1), sizeof(struct stream *));
 	declared->items = calloc(MAX(n, 1), sizeof(*declared->items));
-	declared->calls = calloc(2 + n_streams + n, sizeof(*declared->calls));
-	if (!declared->streams || !declared->items || !declared->calls)
+	/* For two files of the page, and at most as many streams as items. */
+	declared->calls = calloc(2 + 2 * n, sizeof(*declared->calls));
+	if (!declared->items || !declared->calls)
 		return declared_free(declared);
 	return declared;
 }
@@ -141,16 +139,14 @@ static int declared_add_item(struct declared *declared, const struct section *ev
 		declared_complain(event, r < 0 ? strerror(-r) : sentence);
 		return 0;
 	}
-	if (declared->n++ == declared->n_streams * STREAM_EVENTS_MAX) {
-		struct kernel_call *call = &declared->calls[declared->n_files];
-
-		if (!fd_budget_has_room(declared->registry) ||
-		    stream_new(declared->tenant, geteuid(), call, &declared->streams[declared->n_streams], &why) != 0)
-			return -ENOMEM;
-		declared->n_streams++;
-		declared->n_files++;
+	if (declared->n++ % STREAM_EVENTS_MAX > 0) {
+		item->stream = stream_use(item[-1].stream);
+		return 0;
 	}
-	item->stream = declared->streams[declared->n_streams - 1];
+	if (!fd_budget_has_room(declared->registry) ||
+	    stream_new(declared->tenant, geteuid(), &declared->calls[declared->n_files], &item->stream, &why) != 0)
+		return -ENOMEM;
+	declared->n_files++;
 	return 0;
 }
 
@@ -159,12 +155,13 @@ static void declared_on_answer(void *, struct kernel_call *, size_t);
 /* With calls for all items that are asked, behind those for files. */
 static void declared_submit(struct declared *declared)
 {
-	declared->n_calls = declared->n_files;
+	size_t n = declared->n_files;
+
 	for (size_t i = 0; i < declared->n; i++) {
 		const struct item *item = &declared->items[i];
 
 		if (item->asked)
-			declared->calls[declared->n_calls++] = (struct kernel_call){
+			declared->calls[n++] = (struct kernel_call){
 				.op = KERNEL_REGISTER,
 				.page = declared->tenant->number,
 				.stream = item->stream->number,
@@ -173,8 +170,8 @@ static void declared_submit(struct declared *declared)
 				.fd = -1,
 			};
 	}
-	declared->registry->others.registering += (uint32_t)declared->n_calls;
-	kernel_submit(declared->registry->kernel, declared->calls, declared->n_calls, declared_on_answer, declared);
+	declared->registry->others.registering += (uint32_t)n;
+	kernel_submit(declared->registry->kernel, declared->calls, n, declared_on_answer, declared);
 }
 
 /* --- the kernel's answers --- */
@@ -185,7 +182,8 @@ static int declared_take_files(struct declared *declared)
 	int r = declared->n_page > 0 ? tenant_take_page(declared->registry, declared->calls, declared->n_page) : 0;
 
 	for (size_t i = declared->n_page; i < declared->n_files; i++) {
-		int answer = stream_came(declared->streams[i - declared->n_page], &declared->calls[i]);
+		struct kernel_call *call = &declared->calls[i];
+		int answer = stream_came(stream_by_number(declared->registry, call->stream), call);
 
 		r = MIN(answer, r);
 	}
@@ -212,6 +210,8 @@ static void item_take(struct item *item, const struct kernel_call *call)
 	declared_complain(item->event, sentence ? sentence : strerror(answer < 0 ? -answer : EIO));
 	/* Otherwise no tenant could register the name with the fields that the kernel has. */
 	item->grant = grant_unref(item->grant);
+	stream_unuse(item->stream);
+	item->stream = NULL;
 }
 
 /* Whether some names are about to be free: these items stay asked. */
@@ -293,7 +293,7 @@ static struct declared *declared_make(struct registry *registry)
 
 	if (r < 0)
 		return NULL;
-	declared = declared_new(registry, tenant, events->n / STREAM_EVENTS_MAX + 1, events->n);
+	declared = declared_new(registry, tenant, events->n);
 	if (!declared) {
 		tenant_release(tenant);
 		return NULL;
@@ -347,12 +347,11 @@ static void declared_inherit_stream(struct declared *declared, struct stream *st
 {
 	const struct reference *reference;
 
-	declared->streams[declared->n_streams++] = stream_use(stream);
 	ID_TABLE_FOREACH(reference, &stream->references) {
 		struct item *item = &declared->items[declared->n++];
 
 		item->grant = grant_ref(reference->grant);
-		item->stream = stream;
+		item->stream = stream_use(stream);
 		item_hold(item, stream, reference->index);
 	}
 }
@@ -361,17 +360,14 @@ void declared_inherit(struct registry *registry)
 {
 	struct declared *declared;
 	struct tenant *tenant;
-	size_t n_streams = 0, n = 0;
+	size_t n = 0;
 
 	if (tenant_of_policy(registry, &tenant) < 0)
 		return;
-	for (const struct stream *stream = registry->streams; stream; stream = stream->by_number.next) {
-		if (stream->tenant != tenant || stream->fd < 0)
-			continue;
-		n_streams++;
-		n += stream->references.n;
-	}
-	declared = n > 0 ? declared_new(registry, tenant, n_streams, n) : NULL;
+	for (const struct stream *stream = registry->streams; stream; stream = stream->by_number.next)
+		if (stream->tenant == tenant && stream->fd >= 0)
+			n += stream->references.n;
+	declared = n > 0 ? declared_new(registry, tenant, n) : NULL;
 	for (struct stream *stream = registry->streams; declared && stream; stream = stream->by_number.next)
 		if (stream->tenant == tenant && stream->fd >= 0)
 			declared_inherit_stream(declared, stream);

@@ -38,8 +38,7 @@ static struct event_key event_find_described(const struct registry *registry, co
 					     uint16_t flags)
 {
 	return event_find(registry, description->canonical,
-			  flags & REGISTER_MULTI_FORMAT ? strlen(description->canonical) + 1
-							: description->name_length);
+			  flags & REGISTER_MULTI_FORMAT ? description->length + 1 : description->name_length);
 }
 
 struct event_key event_look_up(const struct registry *registry, const char *text, size_t length)
@@ -84,18 +83,17 @@ static void event_tidy(struct registry *registry, struct event *event)
 static int event_new(struct registry *registry, const struct description *description, struct event_key key,
 		     uint16_t flags, struct event **ret)
 {
-	size_t length = strlen(description->canonical);
-	struct event *event = malloc(sizeof(*event) + length + 1);
+	struct event *event = malloc(sizeof(*event) + description->length + 1);
 
 	if (!event)
 		return -ENOMEM;
 	event->number = registry->last_event + 1;
 	event->flags = flags & REGISTER_MULTI_FORMAT;
 	event->name_length = (uint16_t)description->name_length;
-	event->length = (uint16_t)length;
+	event->length = (uint16_t)description->length;
 	event->first.tenant = NULL;
 	LIST_INIT(&event->grants);
-	memcpy(event->description, description->canonical, length + 1);
+	memcpy(event->description, description->canonical, description->length + 1);
 	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, registry->events, event->description, key.length, key.hash, event);
 	if (!table_added()) {
 		free(event);

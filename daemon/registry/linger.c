@@ -154,8 +154,3 @@ void linger_init(struct registry *registry)
 	bucket_init(&registry->look_tokens, rate, LOOKS_AT_ONCE, clock_now());
 	ev_timer_init(&registry->w_linger, linger_on_timer, 0., 0.);
 }
-
-void linger_deinit(struct registry *registry)
-{
-	ev_timer_stop(registry->loop, &registry->w_linger);
-}

@@ -7,7 +7,6 @@ struct registry;
 struct stream;
 
 void linger_init(struct registry *);
-void linger_deinit(struct registry *);
 
 /* The daemon has closed its copy of the stream, which may be freed before this returns. */
 void linger_begin(struct stream *);

@@ -3,10 +3,10 @@
 #include "daemon/registry/pages.h"
 
 #include <endian.h>
-#include <ev.h>
 #include <sys/mman.h>
 
 #include "daemon/limits.h"
+#include "daemon/process/timer.h"
 #include "daemon/registry/holder.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/tenant.h"
@@ -104,16 +104,6 @@ void pages_watch(struct holder *holder, bool on)
 	/* Without memory there are no notifications; clients still read the page itself. */
 	if (!tenant->view)
 		tenant->view = page_view_new(tenant->page_fd);
-	if (tenant->view && !ev_is_active(&registry->w_pages))
-		ev_timer_again(registry->loop, &registry->w_pages);
-}
-
-void pages_init(struct registry *registry)
-{
-	ev_timer_init(&registry->w_pages, on_pages, 0., PAGES_INTERVAL);
-}
-
-void pages_deinit(struct registry *registry)
-{
-	ev_timer_stop(registry->loop, &registry->w_pages);
+	if (tenant->view)
+		timer_repeat(registry->loop, &registry->w_pages, on_pages, PAGES_INTERVAL);
 }

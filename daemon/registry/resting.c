@@ -9,6 +9,7 @@
 
 #include "daemon/limits.h"
 #include "daemon/process/clock.h"
+#include "daemon/process/timer.h"
 
 static void resting_remove(struct registry *registry, struct level *level)
 {
@@ -16,20 +17,6 @@ static void resting_remove(struct registry *registry, struct level *level)
 	registry->n_resting--;
 	level->rests_already = false;
 	level_unref(level);
-}
-
-void resting_add(struct registry *registry, struct level *level)
-{
-	if (level->rests_already || level_is_rested(level, clock_now()))
-		return;
-	if (registry->n_resting == RESTING_MAX)
-		resting_remove(registry, TAILQ_FIRST(&registry->resting));
-	level_ref(level);
-	TAILQ_INSERT_TAIL(&registry->resting, level, rests);
-	registry->n_resting++;
-	level->rests_already = true;
-	if (!ev_is_active(&registry->w_rest))
-		ev_timer_again(registry->loop, &registry->w_rest);
 }
 
 static void resting_on_timer(struct ev_loop *loop, ev_timer *w, int events _unused_)
@@ -47,20 +34,21 @@ static void resting_on_timer(struct ev_loop *loop, ev_timer *w, int events _unus
 		ev_timer_stop(loop, w);
 }
 
+void resting_add(struct registry *registry, struct level *level)
+{
+	if (level->rests_already || level_is_rested(level, clock_now()))
+		return;
+	if (registry->n_resting == RESTING_MAX)
+		resting_remove(registry, TAILQ_FIRST(&registry->resting));
+	level_ref(level);
+	TAILQ_INSERT_TAIL(&registry->resting, level, rests);
+	registry->n_resting++;
+	level->rests_already = true;
+	timer_repeat(registry->loop, &registry->w_rest, resting_on_timer, REST_INTERVAL);
+}
+
 void resting_clear(struct registry *registry)
 {
 	while (!TAILQ_EMPTY(&registry->resting))
 		resting_remove(registry, TAILQ_FIRST(&registry->resting));
-}
-
-void resting_init(struct registry *registry)
-{
-	TAILQ_INIT(&registry->resting);
-	ev_timer_init(&registry->w_rest, resting_on_timer, 0., REST_INTERVAL);
-}
-
-void resting_deinit(struct registry *registry)
-{
-	resting_clear(registry);
-	ev_timer_stop(registry->loop, &registry->w_rest);
 }

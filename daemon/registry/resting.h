@@ -5,8 +5,6 @@
 
 #include "daemon/registry/registry.h"
 
-void resting_init(struct registry *);
-void resting_deinit(struct registry *);
 /* A tenant of this level ends: its requests and refusals count for the next tenant of that path. */
 void resting_add(struct registry *, struct level *);
 /* Forgets all of them. */

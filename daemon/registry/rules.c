@@ -106,12 +106,10 @@ int rules_adopt(struct registry *registry, struct policy **policy)
 
 	registry->files.capacity = fds_for_files();
 	r = want_reserves(registry, *policy);
-	/* As before: reserves that were just made have no maximum yet. */
-	for (struct section_reserve *section = registry->reserves; section && r < 0; section = section->by_pattern.next)
-		section->wanted = section->reserve->maximum;
-	settle_reserves(registry);
+	/* Reserves that were just made have no maximum yet, and go when reserves are settled next. */
 	if (r < 0)
 		return r;
+	settle_reserves(registry);
 	registry->policy = *policy;
 	*policy = before;
 	registry->generation++;
@@ -241,12 +239,6 @@ void rules_update(struct tenant *tenant)
 		rules->values.value[POLICY_ALLOW_PERSIST] = &yes;
 	rules->max_connections = policy_tenant_limit(&rules->values, POLICY_MAX_CONNECTIONS)->number;
 	find_reserves(tenant);
-}
-
-/* Applied at the start alone: clients keep the files that they were sent. */
-const char *rules_guard(const struct registry *registry)
-{
-	return policy_key_word(POLICY_GUARD, policy_daemon(registry->policy, POLICY_GUARD));
 }
 
 void rules_forget(struct tenant *tenant)

@@ -9,7 +9,6 @@
 
 struct holder;
 struct registry;
-struct section_reserve;
 struct tenant;
 
 /* Takes over the policy, and returns the last one, or NULL, in its place. 0, or -ENOMEM: nothing has changed. */
@@ -18,9 +17,6 @@ void rules_deinit(struct registry *);
 
 /* The key of a maximum: a section's own, or that of [Daemon]. */
 enum policy_key rules_limit_key(enum resource, bool is_own);
-
-/* The value of Guard=. */
-const char *rules_guard(const struct registry *);
 
 /* Whether the policy makes this path a tenant. Cheap for paths whose level exists. */
 enum policy_tenant rules_border(const struct registry *, const char *path);

@@ -71,8 +71,3 @@ void settling_init(struct registry *registry)
 {
 	ev_timer_init(&registry->w_settling, settling_on_timer, 0., SETTLE_INTERVAL);
 }
-
-void settling_deinit(struct registry *registry)
-{
-	ev_timer_stop(registry->loop, &registry->w_settling);
-}

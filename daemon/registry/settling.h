@@ -26,4 +26,3 @@ int settling_await(struct registry *, const bool *under_way);
 void settling_end(struct registry *);
 
 void settling_init(struct registry *);
-void settling_deinit(struct registry *);

@@ -28,11 +28,10 @@ struct share *share_get(struct holder *holder, struct stream *stream)
 
 	if (share)
 		return share;
-	share = calloc(1, sizeof(*share));
+	share = malloc(sizeof(*share));
 	if (!share)
 		return NULL;
-	share->holder = holder;
-	share->stream = stream_use(stream);
+	*share = (struct share){ .holder = holder, .stream = stream_use(stream) };
 	LIST_INSERT_HEAD(&holder->shares, share, in_client);
 	holder->has_new_share = true;
 	return share;

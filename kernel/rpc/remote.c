@@ -46,6 +46,7 @@ struct remote {
 	struct kernel kernel;
 	struct batch_queue batches;
 	struct batch *sending;	  /* the first that is not wholly sent */
+	struct batch *spare;	  /* the last that was answered, for the next with `done`; or NULL */
 	struct batch_queue held;  /* deposits and withdrawals, while the kernel is stalled */
 	int64_t retry_at;	  /* for them, in milliseconds */
 	size_t under_way[WINDOW]; /* calls in each packet, the oldest first */
@@ -82,7 +83,8 @@ static void batch_finish(struct remote *remote, struct batch *batch)
 	else
 		for (size_t i = 0; i < batch->n; i++)
 			fd_close(batch->calls[i].fd);
-	free(batch);
+	free(remote->spare);
+	remote->spare = batch;
 }
 
 static void answer_calls(struct kernel_call *calls, size_t n, int result)
@@ -166,8 +168,10 @@ static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size
 {
 	struct remote *remote = remote_of(kernel);
 	const bool takes = n > 0 && !remote->cancelled;
-	struct batch *batch = takes ? malloc(sizeof(*batch) + (done ? 0 : n * sizeof(*calls))) : NULL;
+	struct batch *batch = takes && done ? steal_pointer(remote->spare) : NULL;
 
+	if (takes && !batch)
+		batch = malloc(sizeof(*batch) + (done ? 0 : n * sizeof(*calls)));
 	if (!batch) {
 		/* Without `done` the call is lost: for example, an event goes on being charged to its tenant. */
 		answer_calls(calls, n, remote->cancelled ? -ECANCELED : -ENOMEM);
@@ -348,6 +352,7 @@ static int remote_take_packet(struct remote *remote)
 static int remote_dispatch(struct kernel *kernel)
 {
 	struct remote *remote = remote_of(kernel);
+	unsigned left = PACKETS_MAX;
 	int r = 1;
 
 	if (kernel->stalled && clock_ms() >= remote->retry_at) {
@@ -355,11 +360,13 @@ static int remote_dispatch(struct kernel *kernel)
 		if (remote_send(remote) < 0)
 			remote->failed = -ECONNRESET;
 	}
-	for (unsigned i = 0; i < PACKETS_MAX && r > 0 && !remote->cancelled && remote->failed == 0; i++) {
+	/* The last packet that is due is usually the last that there is: the loop finds any other. */
+	while (left-- > 0 && r > 0 && !remote->cancelled && remote->failed == 0) {
 		r = remote_take_packet(remote);
 		if (r > 0 && remote_send(remote) < 0)
 			r = -ECONNRESET;
 		remote->failed = MIN(r, 0);
+		left = MIN(left, (unsigned)remote->packets);
 	}
 	return remote->failed;
 }
@@ -368,6 +375,7 @@ static void remote_free(struct kernel *kernel)
 {
 	remote_cancel(kernel);
 	fd_close(kernel->fd);
+	free(remote_of(kernel)->spare);
 	free(remote_of(kernel));
 }
 

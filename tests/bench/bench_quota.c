@@ -52,7 +52,7 @@ static struct world *world_new(size_t n_tenants, size_t n_events)
 	if (!world->tenant || !world->event || !world->charge)
 		fail("calloc");
 	/* So large that all may, although there are so many. */
-	machine_init(&world->machine, UINT32_MAX);
+	world->machine = (struct machine){ .capacity = UINT32_MAX };
 	for (size_t i = 0; i < n_tenants; i++) {
 		char path[64];
 

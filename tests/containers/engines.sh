@@ -13,17 +13,36 @@
 #	inside_ENGINE NAME UID COMMAND…
 #	kill_ENGINE NAME	kills it, and removes it
 #
+#	outlive_ENGINE NAME	kills the part of the engine without which the container lives on, if there is such a part
+#	own_ENGINE NAME		a check of its own, if it has one
+#
 # Sourced behind checks.sh and service.sh. Commands of the manual are split into words.
 # shellcheck disable=SC2086,SC2154
 
 storage=/var/lib/userevd-containers
-page=systemd/userevd-containers.7
+unguarded=/etc/userevd/policy.d/10-unguarded.conf
+page=$PWD/systemd/userevd-containers.7
 user=1000 # its account in the container
 
 # command_of WORDS…: the line of the manual that begins so, up to the placeholder.
 command_of()
 {
 	sed -nE "s#^($*( .*)?) (IMAGE|DIRECTORY)( .*)?\$#\1#p" $page | grep -m1 . || { echo "the manual has no line '$*'" >&2 && return 1; }
+}
+
+# like ENGINE OTHER: functions of the engine that are missing here are those of the other one.
+like()
+{
+	local verb
+	for verb in prepare version start leader tenant name inside kill; do
+		declare -F "${verb}_$1" >/dev/null || eval "${verb}_$1() { ${verb}_$2 \"\$@\"; }"
+	done
+}
+
+# example BEGINNING: the lines of the manual's example that begins so.
+example()
+{
+	sed -n "/^$1/,/^\.Ed/p" $page | sed '$d; s/\\e$/\\/' | grep . || { echo "the manual has no example '$1'" >&2 && return 1; }
 }
 
 # Engines keep their files on overlays, which need a file system that is none.
@@ -42,16 +61,33 @@ prepare_files()
 		systemctl start dbus.socket systemd-logind systemd-machined
 }
 
+has_guard()
+{
+	says '"guard":"on"' userevctl status --json >/dev/null
+}
+
+# Linux before 6.4 has no guard; then only a policy lets programs in the host's user namespace have a file.
+allow_without_guard()
+{
+	mkdir -p /etc/userevd/policy.d && printf '[/]\nAllowHostUserns=yes\nAllowHostRoot=yes\n' >$unguarded && systemctl try-reload-or-restart userevd
+}
+
 image()
 {
 	tar -C $storage/files -c .
 }
 
+# use_example_policy NAME
 use_example_policy()
 {
-	mkdir -p /etc/userevd/policy.d && cp systemd/policy.d-examples/20-containers.conf /etc/userevd/policy.d &&
+	mkdir -p /etc/userevd/policy.d && cp "systemd/policy.d-examples/$1" /etc/userevd/policy.d &&
 		systemctl try-reload-or-restart userevd
 }
+
+# The hierarchy by which the daemon knows tenants: systemd's of version 1 where version 2 is not mounted.
+cgroups=/sys/fs/cgroup controller=
+[ ! -d $cgroups/systemd ] || cgroups=$cgroups/systemd controller=name=systemd
+[ ! -d ${cgroups%/systemd}/unified ] || cgroups=${cgroups%/systemd}/unified controller=
 
 # enter PID UID COMMAND…: in its cgroup and namespaces.
 enter()
@@ -59,7 +95,7 @@ enter()
 	local pid=$1 uid=$2
 	shift 2
 	(
-		echo 0 >"/sys/fs/cgroup$(sed -n 's/^0:://p' "/proc/$pid/cgroup")/cgroup.procs"
+		echo 0 >"$cgroups$(sed -n "s/^[0-9]*:$controller://p" "/proc/$pid/cgroup")/cgroup.procs"
 		exec nsenter --all --target="$pid" --setuid="$uid" --setgid="$uid" --wd=/ -- "$@"
 	)
 }
@@ -108,28 +144,23 @@ kill_podman()
 	podman kill "$1" && podman rm --force --time=0 "$1"
 }
 
+outlive_podman()
+{
+	kill -KILL "$(podman inspect --format='{{.State.ConmonPid}}' "$1")"
+}
+
 # With a user namespace, and a hook.
 prepare_podman_userns()
 {
 	install -D systemd/containers/podman-hook.json /usr/share/containers/oci/hooks.d/userevd.json && prepare_podman
 }
-version_podman_userns() { version_podman; }
 start_podman_userns() { podman_by=-v start_podman "$1" --uidmap=0:200000:65536 --gidmap=0:200000:65536; }
-leader_podman_userns() { leader_podman "$@"; }
-tenant_podman_userns() { tenant_podman "$@"; }
-name_podman_userns() { name_podman "$@"; }
-inside_podman_userns() { inside_podman "$@"; }
-kill_podman_userns() { kill_podman "$@"; }
+like podman_userns podman
 
 # Without systemd's help.
-prepare_podman_cgroupfs() { prepare_podman; }
-version_podman_cgroupfs() { version_podman; }
 start_podman_cgroupfs() { podman_option=--cgroup-manager=cgroupfs start_podman "$1"; }
-leader_podman_cgroupfs() { leader_podman "$@"; }
 tenant_podman_cgroupfs() { echo "/libpod_parent/libpod-$(podman inspect --format='{{.Id}}' "$1")"; }
-name_podman_cgroupfs() { name_podman "$@"; }
-inside_podman_cgroupfs() { inside_podman "$@"; }
-kill_podman_cgroupfs() { kill_podman "$@"; }
+like podman_cgroupfs podman
 
 # --- Podman of a user without privilege: each container has a user of its own, as all containers of one user are one tenant ---
 
@@ -192,19 +223,16 @@ kill_podman_rootless()
 # With a policy each of its containers is a tenant, and the name is the user's claim.
 prepare_podman_tenants()
 {
-	use_example_policy && { id --user shop || prepare_podman_rootless; }
+	use_example_policy 20-containers.conf && { id --user shop || prepare_podman_rootless; }
 }
 
-version_podman_tenants() { version_podman; }
 start_podman_tenants() { podman_by=--device start_podman_rootless "$1"; }
-leader_podman_tenants() { leader_podman_rootless "$@"; }
 tenant_podman_tenants()
 {
 	echo "$(tenant_podman_rootless "$1")/user.slice/libpod-$(as_user "$1" podman inspect --format='{{.Id}}' "$1").scope"
 }
 name_podman_tenants() { echo "$1 (podman of uid $(id -u "$1"))"; }
-inside_podman_tenants() { inside_podman_rootless "$@"; }
-kill_podman_tenants() { kill_podman_rootless "$@"; }
+like podman_tenants podman_rootless
 
 # --- Docker ---
 
@@ -212,9 +240,10 @@ docker=/usr/bin/docker
 
 prepare_docker()
 {
-	storage_of /var/lib/docker && systemctl start docker && image | $docker import - program &&
+	storage_of /var/lib/docker && mkdir -p /etc/docker && echo '{"live-restore": true}' >/etc/docker/daemon.json && systemctl start docker &&
+		image | $docker import - program &&
 		sed "s#docker \(ps\|events\|inspect\)#$docker \1#; s#userevctl#/usr/bin/userevctl#" systemd/containers/userevd-docker-names.service \
-			>/run/systemd/system/userevd-docker-names.service && systemctl daemon-reload && systemctl start userevd-docker-names
+			>/etc/systemd/system/userevd-docker-names.service && systemctl daemon-reload && systemctl enable --now userevd-docker-names
 }
 
 version_docker()
@@ -251,6 +280,11 @@ inside_docker()
 kill_docker()
 {
 	$docker kill "$1" && $docker rm "$1"
+}
+
+outlive_docker()
+{
+	systemctl kill --kill-whom=main --signal=KILL docker
 }
 
 # --- containerd ---
@@ -298,6 +332,12 @@ kill_containerd()
 	ctr tasks kill --signal=KILL "$1" && within 20 ctr tasks delete "$1" && ctr containers delete "$1"
 }
 
+# The container's shim is left.
+outlive_containerd()
+{
+	systemctl kill --kill-whom=main --signal=KILL containerd
+}
+
 # --- systemd-nspawn ---
 
 prepare_nspawn()
@@ -317,7 +357,7 @@ start_nspawn()
 {
 	local command
 	command=$(command_of systemd-nspawn) && systemd-run --quiet --unit="$1-machine" --collect --property=KillMode=mixed \
-		$command "$storage/$1" --machine="$1" --quiet --user=user shop-requests "$1" 600
+		${command/"${nspawn_without-}"} "$storage/$1" --machine="$1" --quiet --user=user shop-requests "$1" 600
 }
 
 leader_nspawn()
@@ -351,7 +391,7 @@ prepare_lxc()
 {
 	local name
 	cp -a $storage/files $storage/shifted && find $storage/shifted -exec chown --no-dereference 300000:300000 {} + &&
-		tee -a /etc/subuid /etc/subgid <<<root:300000:65536 && use_example_policy || return 1
+		tee -a /etc/subuid /etc/subgid <<<root:300000:65536 && use_example_policy 20-containers.conf || return 1
 	for name in shop bank; do
 		mkdir -p "/var/lib/lxc/$name" || return 1
 		cat >"/var/lib/lxc/$name/config" <<-END

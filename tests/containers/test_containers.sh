@@ -8,9 +8,10 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
 . tests/containers/engines.sh
-unguarded=/etc/userevd/policy.d/10-unguarded.conf
+. tests/containers/files.sh
+. tests/containers/pods.sh
 short='podman podman_rootless nspawn containerd'
-long='podman_userns podman_cgroupfs podman_tenants docker lxc service'
+long='podman_userns podman_cgroupfs podman_tenants podman_seccomp podman_unit podman_pod nspawn_file docker compose lxc service cri cri_pods'
 read -ra engines <<<"${ENGINES:-$short}"
 [ "${ENGINES-}" != all ] || read -ra engines <<<"$short $long"
 
@@ -105,17 +106,18 @@ returns_after_kill_of()
 	kill_all "$@" && within 60 is_a_tenant shop && within 60 is_traced shop
 }
 
+# Without it for a while; then the engine finds it again.
+outlives_engine()
+{
+	in_engine outlive shop && is_a_tenant shop && is_named shop && is_traced shop &&
+		within 60 in_engine leader shop && [ "$(in_engine leader shop)" = "${leader[shop]}" ]
+}
+
 # The engine says its name all the same.
 starts_without_daemon()
 {
 	systemctl stop "${sockets[@]}" userevd userevd-keeper && in_engine start shop && within 60 has_started shop && has_started shop &&
 		systemctl start "${sockets[@]}" && within 60 is_a_tenant shop && within 10 is_named shop
-}
-
-# Linux before 6.4 has no guard; then only a policy lets programs in the host's user namespace have a file.
-allow_without_guard()
-{
-	mkdir -p /etc/userevd/policy.d && printf '[/]\nAllowHostUserns=yes\nAllowHostRoot=yes\n' >$unguarded && systemctl try-reload-or-restart userevd
 }
 
 shares_user_namespace()
@@ -169,6 +171,10 @@ row()
 		check "$1: it returns after the keeper was killed" returns_after_kill_of userevd-keeper
 	fi
 	check "$1: it returns after both were killed" returns_after_kill_of userevd userevd-keeper
+	if [ -n "${ENGINES-}" ] && declare -F "outlive_$1" >/dev/null; then
+		check "$1: it outlives its engine" outlives_engine
+	fi
+	! declare -F "own_$1" >/dev/null || check "$1: its own check" in_engine own shop
 	check "$1: the container is killed" in_engine kill shop
 	check "$1: its neighbour is traced" within 60 is_traced bank
 	if [ -n "${ENGINES-}" ]; then
@@ -181,7 +187,7 @@ row()
 }
 
 check 'daemon and files are there' prepare_files
-[[ $(userevctl status --json) == *'"guard":"on"'* ]] || check 'without the guard the policy allows files' allow_without_guard
+has_guard || check 'without the guard the policy allows files' allow_without_guard
 for one in "${engines[@]}"; do
 	row "$one"
 done

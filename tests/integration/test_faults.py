@@ -27,7 +27,7 @@ HARMLESS = """
 # pure, or about the process's own memory
 asprintf atexit clearerr dirname fnmatch free getauxval getenv getopt_long gmtime_r localtime_r mbrtowc memchr memcmp memcpy memmove memrchr memset
 malloc_trim mbtowc mempcpy mprotect munmap madvise newlocale open_memstream optarg opterr optind optopt qsort qsort_r secure_getenv setenv setlocale sigaddset sigemptyset
-sigfillset snprintf stpcpy strcasecmp strcasestr strncat strchr strchrnul strcmp strcspn strerror strftime strlen strncmp strnlen strpbrk strrchr strsep
+sigfillset snprintf stpcpy strcasecmp strcasestr strncat strchr strchrnul strcmp strcpy strcspn strerror strftime strlen strncmp strnlen strpbrk strrchr strsep
 regcomp regexec strsignal strspn strstr strtod strtof strtol strtoul strtoull vasprintf vsnprintf wcwidth environ unsetenv uselocale puts
 
 # always succeeds, or has no result for an unknown name

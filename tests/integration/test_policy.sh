@@ -253,6 +253,11 @@ check 'Kubernetes, systemd driver, containerd, guaranteed' \
 	shows_all $pod/cri-containerd-$id.scope 500 $pod/cri-containerd-$id.scope 30-kubernetes.conf
 check 'Kubernetes, systemd driver, CRI-O, guaranteed' shows_all $pod/crio-$id.scope 500 $pod/crio-$id.scope 30-kubernetes.conf
 check 'Kubernetes, cgroupfs driver, guaranteed' shows_all /kubepods/pod$uid/$id 500 /kubepods/pod$uid/$id 30-kubernetes.conf
+kind=/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod$uid_.slice
+check 'kind, systemd driver' shows_all $kind/cri-containerd-$id.scope 500 $kind/cri-containerd-$id.scope 30-kubernetes.conf
+check 'kind, cgroupfs driver' shows_all /kubelet/kubepods/besteffort/pod$uid/$id 500 /kubelet/kubepods/besteffort/pod$uid/$id 30-kubernetes.conf
+check '… where a pod holds its containers' json "value('MaxEvents', '$kind') == '1500'" \
+	"$ctl" policy show --json --root= --policy=$examples $kind/cri-containerd-$id.scope
 check 'its pod holds it' json "value('MaxEvents', '$pod') == '1500' and value('MaxEvents', '$pods') == '24000' and value('DenyEvents') == 'host_* kubelet_*'" \
 	"$ctl" policy show --json --root= --policy=$examples $pod/crio-$id.scope
 check 'and the class of its pod does not' json "value('MaxEvents', '$pods/kubepods-burstable.slice') is None" \

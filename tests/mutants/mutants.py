@@ -170,7 +170,7 @@ class Copy:
                 targets.add(f"build/tests/{name}")
             if not source.startswith("tests/unit/") or not source.endswith(".c"):
                 targets |= {"build", *(f"build/tests/{program}" for program in PROGRAMS)}
-        status, output = self.run("make", f"-j{os.cpu_count()}", "DEPENDENCIES=skip", "WARNINGS=-w", *sorted(targets))
+        status, output = self.run("make", f"-j{os.cpu_count()}", "DEPENDENCIES=skip", "LTO=", "WARNINGS=-w", *sorted(targets))
         return None if status == 0 else output
 
     def test(self, suites):

@@ -119,6 +119,8 @@ def check_userevctl():
 def check_keys():
     page = rendered("daemon/policy/userevd.conf.5", 200)
     table = re.findall(r'\[POLICY_\w+\] = \{ "(\w+)", POLICY_OF_(\w+)', source("daemon/policy/keys.c"))
+    for name in re.findall(r'LIMIT\(\w+, "(\w+)"', source("daemon/policy/keys.c")):
+        table += [(name, "CGROUP"), (f"Default{name}", "DAEMON")]
     parts = {"CGROUP": section(page, "Limits"), "TENANT": section(page, "Rules"), "SECTION": section(page, "Names"), "DAEMON": section(page, "SECTION DAEMON"),
              "EVENT": section(page, "SECTIONS OF EVENTS")}
     written = [(name, reach) for reach, text in parts.items() for name in re.findall(r"^ {5}([A-Z]\w+)=", text, re.M)]

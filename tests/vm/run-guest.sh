@@ -17,6 +17,7 @@
 #                    sleep takes none. Figures then repeat within 1 %, on a busy host too, except where the guest waits for a disk or
 #                    for a grace period of RCU
 #   --systemd        systemd is started, and the command is a unit of it
+#   --append=WORDS   for the kernel's command line, of which systemd reads some
 #   --before=SCRIPT  with --systemd: run before it starts, with the files that it will find
 #   --shell          the command has this terminal, or what is piped into here
 #
@@ -44,6 +45,7 @@ while [ $# -gt 0 ]; do
 	--for-measuring) kernel_options=idle=poll ;;
 	--counting) clock=(-icount 'shift=0,sleep=off') ;;
 	--systemd) mode=systemd ;;
+	--append=*) kernel_options+=" ${1#*=}" ;;
 	--before=*) before=${1#*=} ;;
 	--shell) mode=shell ;;
 	--) break ;;

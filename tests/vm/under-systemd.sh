@@ -20,6 +20,8 @@ hide()
 prepare()
 {
 	local unit
+	# systemd mounts cgroups itself, of the version that the kernel's command line has.
+	umount /sys/fs/cgroup
 	hide /etc/systemd/system /etc/systemd/system-generators /usr/local/lib/systemd /usr/lib/systemd/system-generators \
 		/usr/lib/systemd/system-environment-generators /var/log/journal $lib/{sysinit,sockets,timers,local-fs}.target.wants
 	mkdir -p /run/systemd/system/sysinit.target.wants /run/systemd/system/sockets.target.wants

@@ -25,10 +25,25 @@ static void forget_claims(const char *around)
 	}
 }
 
+/* With the cgroup's inode: another cgroup may have the same path later. */
+static int claim_write(char *directory, const char *name)
+{
+	char attribute[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX], value[NAME_VALUE_MAX];
+	char *slash = strrchr(directory, '/');
+	struct stat status;
+
+	if (stat(directory, &status) < 0)
+		return -errno;
+	snprintf(value, sizeof(value), "%llu %s", (unsigned long long)status.st_ino, name);
+	*slash = '\0';
+	snprintf(attribute, sizeof(attribute), "%s%s", NAME_CLAIM_ATTRIBUTE, slash + 1);
+	forget_claims(directory);
+	return setxattr(directory, attribute, value, strlen(value), 0) < 0 ? -errno : 0;
+}
+
 int name_write(const struct cgroups *cgroups, const char *path, const char *engine, const char *name)
 {
-	char value[ENGINE_NAME_MAX + 1 + TENANT_NAME_MAX + 1], directory[2 * PATH_MAX],
-		claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX];
+	char value[NAME_VALUE_MAX], directory[2 * PATH_MAX];
 	struct text text = text_make(value, sizeof(value));
 	char *last = strrchr(path, '/');
 
@@ -38,11 +53,5 @@ int name_write(const struct cgroups *cgroups, const char *path, const char *engi
 		return -ENOENT;
 	if (setxattr(directory, NAME_ATTRIBUTE, value, strlen(value), 0) == 0)
 		return 0;
-	if (errno != EPERM)
-		return -errno;
-	last = strrchr(directory, '/');
-	*last = '\0';
-	snprintf(claim, sizeof(claim), "%s%s", NAME_CLAIM_ATTRIBUTE, last + 1);
-	forget_claims(directory);
-	return setxattr(directory, claim, value, strlen(value), 0) < 0 ? -errno : 0;
+	return errno == EPERM ? claim_write(directory, value) : -errno;
 }

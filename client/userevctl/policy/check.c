@@ -105,7 +105,7 @@ static void check_cgroups(const struct policy *policy, struct problems *problems
 		const struct policy_origin *section = &policy->sections.at[i]->origin;
 
 		if (!matched[i])
-			problems_add(problems, PROBLEM_WARNING, (struct place){ section->file, section->line, NULL },
+			problems_add(problems, PROBLEM_WARNING, *section,
 				     "[%s]: no cgroup matches that here now; systemd-cgls shows those that there are",
 				     excerpt_of(section->section).text);
 	}

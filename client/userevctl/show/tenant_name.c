@@ -99,21 +99,22 @@ static bool name_by_form(size_t number, const char *path, struct tenant_name *re
 	return true;
 }
 
-/* "ENGINE NAME" */
-static bool name_by_attribute(const char *directory, const char *attribute, struct tenant_name *ret)
+/* "ENGINE NAME", behind the prefix. */
+static bool name_by_attribute(const char *directory, const char *attribute, const char *prefix, struct tenant_name *ret)
 {
-	char value[ENGINE_NAME_MAX + 1 + TENANT_NAME_MAX + 1];
+	char value[NAME_VALUE_MAX], *engine = value + strlen(prefix), *space;
 	ssize_t size = getxattr(directory, attribute, value, sizeof(value) - 1);
-	char *space;
 
 	if (size <= 0)
 		return false;
 	value[size] = '\0';
-	space = strchr(value, ' ');
+	if (strncmp(value, prefix, strlen(prefix)) != 0)
+		return false;
+	space = strchr(engine, ' ');
 	if (!space || !space[1])
 		return false;
 	*space = '\0';
-	string_copy(ret->engine, sizeof(ret->engine), value);
+	string_copy(ret->engine, sizeof(ret->engine), engine);
 	string_copy(ret->name, sizeof(ret->name), space + 1);
 	return true;
 }
@@ -121,14 +122,17 @@ static bool name_by_attribute(const char *directory, const char *attribute, stru
 /* The name of the last component, if it is a container's, or for `any` a unit's. `directory`: NULL if it is not visible. */
 static bool name_here(const char *path, const char *directory, bool any, struct tenant_name *ret)
 {
-	char around[2 * PATH_MAX + 4] = "", claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX];
+	char around[2 * PATH_MAX] = "", claim[sizeof(NAME_CLAIM_ATTRIBUTE) + NAME_MAX], inode[24] = "";
 	struct stat status = { 0 };
 	bool found = false;
 
 	if (directory) {
-		snprintf(around, sizeof(around), "%s/..", directory);
+		snprintf(around, sizeof(around), "%.*s", (int)(strrchr(directory, '/') - directory), directory);
 		snprintf(claim, sizeof(claim), "%s%s", NAME_CLAIM_ATTRIBUTE, strrchr(directory, '/') + 1);
-		found = name_by_attribute(around, claim, ret);
+		/* A cgroup that has gone has no claim. */
+		if (stat(directory, &status) == 0)
+			snprintf(inode, sizeof(inode), "%llu ", (unsigned long long)status.st_ino);
+		found = *inode && name_by_attribute(around, claim, inode, ret);
 	}
 	for (size_t i = 0; !found && i < (any ? FORMS : CONTAINER_FORMS); i++)
 		found = name_by_form(i, path, ret);
@@ -149,7 +153,7 @@ static void name_by_components(const struct cgroups *cgroups, char *path, struct
 		bool is_visible = cgroup_directory(cgroups, path, directory, sizeof(directory));
 
 		/* Root's name for a container is also that of cgroups which the container makes inside, whatever they are called. */
-		if (is_visible && name_by_attribute(directory, NAME_ATTRIBUTE, ret)) {
+		if (is_visible && name_by_attribute(directory, NAME_ATTRIBUTE, "", ret)) {
 			ret->claimed_by = 0;
 			return;
 		}

@@ -6,7 +6,7 @@
  * start `userevctl name` writes the name beside the cgroup, as an attribute "ENGINE NAME" that goes with it:
  *
  *	security.userevd.name		of the cgroup itself: only the host's root can set this one
- *	user.userevd.name.COMPONENT	of the cgroup around it, for an engine without privilege: that user's claim
+ *	user.userevd.name.COMPONENT	of the cgroup around it, for an engine without privilege: that user's claim, "INODE ENGINE NAME"
  *
  * Without an attribute the path is all there is.
  */
@@ -18,7 +18,11 @@
 #define NAME_ATTRIBUTE	     "security.userevd.name"
 #define NAME_CLAIM_ATTRIBUTE "user.userevd.name."
 
-enum { TENANT_NAME_MAX = 400 /* a namespace, a pod and a container of Kubernetes */, ENGINE_NAME_MAX = 31 };
+enum {
+	TENANT_NAME_MAX = 400, /* a namespace, a pod and a container of Kubernetes */
+	ENGINE_NAME_MAX = 31,
+	NAME_VALUE_MAX = 20 + 1 + ENGINE_NAME_MAX + 1 + TENANT_NAME_MAX + 1, /* an attribute as a string */
+};
 
 /* As others wrote it: not safe to show. */
 struct tenant_name {

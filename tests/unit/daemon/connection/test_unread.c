@@ -20,15 +20,15 @@ TEST(clients_that_do_not_read_are_watched)
 	say_hello(&does_not);
 	turn(world);
 	ck_assert_uint_eq(world->daemon->connections.in_flight, 1);
-	ck_assert(!does_not.client->watched);
+	ck_assert(!does_not.client->awaited);
 	grow_up(world);
-	ck_assert(does_not.client->watched);
-	ck_assert(!reads.client->watched);
+	ck_assert(does_not.client->awaited);
+	ck_assert(!reads.client->awaited);
 	ck_assert(TAILQ_EMPTY(&world->daemon->connections.deferred));
 	expect_welcome(&does_not);
 	turn(world);
 	ck_assert_uint_eq(world->daemon->connections.in_flight, 0);
-	ck_assert(!does_not.client->watched);
+	ck_assert(!does_not.client->awaited);
 }
 
 /* A client that reads late, after its next request and a moment later. */

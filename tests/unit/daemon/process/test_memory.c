@@ -16,14 +16,12 @@ static struct memory *begin(void)
 {
 	static struct memory memory;
 
-	memory = (struct memory){ 0 };
-	memory_init(&memory, ev_loop_new(EVFLAG_AUTO));
+	memory = (struct memory){ .loop = ev_loop_new(EVFLAG_AUTO) };
 	return &memory;
 }
 
 static void end(struct memory *memory)
 {
-	memory_deinit(memory);
 	ev_loop_destroy(memory->loop);
 }
 

@@ -23,7 +23,7 @@ struct books {
 static void books_init(struct books *books, uint32_t capacity)
 {
 	*books = (struct books){ 0 };
-	machine_init(&books->machine, capacity);
+	books->machine = (struct machine){ .capacity = capacity };
 	quota_init(&books->root, NULL);
 	for (size_t i = 0; i < 2; i++) {
 		quota_init(&books->slice[i], &books->root);

@@ -309,7 +309,7 @@ static void capacity_changes(struct history *history)
 
 static void all_begins(struct history *history)
 {
-	machine_init(&history->machine, (uint32_t)history->capacity);
+	history->machine = (struct machine){ .capacity = (uint32_t)history->capacity };
 	for (int i = 0; i < EVENTS; i++)
 		quota_event_init(&history->event[i], &history->machine);
 	for (int i = 0; i < SECTIONS; i++)

@@ -28,7 +28,7 @@ static void world_init(struct world *world, uint32_t capacity)
 {
 	*world = (struct world){ .registry.max_events = MAX_EVENTS_BY_POLICY };
 	world->tenant.registry = world->neighbour.registry = &world->registry;
-	machine_init(&world->machine, capacity);
+	world->machine = (struct machine){ .capacity = capacity };
 	ck_assert_int_eq(level_get(&world->table, "/slice/box", &world->tenant.level), 0);
 	ck_assert_int_eq(level_get(&world->table, "/slice/neighbour", &world->neighbour.level), 0);
 	world->slice = world->tenant.level->parent;

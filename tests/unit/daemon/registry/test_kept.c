@@ -172,6 +172,7 @@ static void make_cgroup(struct world *world, char mount[64])
 	struct cgroups *cgroups = &world->daemon->registry.cgroups;
 	char path[80];
 
+	cgroups_forget(cgroups);
 	make_temporary_directory(mount, 64);
 	*cgroups = (struct cgroups){ .root = "/" };
 	string_copy(cgroups->mount, sizeof(cgroups->mount), mount);

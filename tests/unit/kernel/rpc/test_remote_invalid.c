@@ -107,6 +107,7 @@ TEST(unexpected_answer_ends_reading)
 	submit(&line, batch);
 	expect_received(&line, 1);
 	keeper_answers(&line);
+	expect_dispatched(&line);
 	keeper_sends_answer(&line);
 	expect_failure(&line, -EPROTO);
 	expect_all_ok(batch);

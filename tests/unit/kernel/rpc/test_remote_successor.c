@@ -241,6 +241,7 @@ TEST(new_keeper_must_be_ready_once)
 	expect_failure(&line, -EPROTO);
 	connect_next(&line, &succession);
 	keeper_is_ready(&line);
+	expect_dispatched(&line);
 	keeper_is_ready(&line);
 	expect_failure(&line, -EPROTO);
 	ck_assert_uint_eq(succession.restored, 1);

@@ -215,7 +215,10 @@ TEST(the_name_of_a_user_is_a_claim)
 	/* The owner of the directory around it has chosen its name. */
 	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/libpod-" ID ".scope").text,
 			 "5cf65dcc0123 (podman of uid 1000)");
-	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/cron.service").text, "cron.service");
+	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/cron.service").text, "cron.service (uid 1000)");
+	/* Also of a cgroup that has gone. */
+	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/docker-" ID ".scope").text,
+			 "5cf65dcc0123 (docker of uid 1000)");
 	ck_assert_int_eq(setxattr(around, NAME_CLAIM_ATTRIBUTE "gone", "podman old", 10, 0), 0);
 	ck_assert_int_eq(seteuid(1000), 0);
 	ck_assert_int_eq(name_write(&cgroups, "/user/libpod-" ID ".scope", "podman", "shop"), 0);
@@ -227,6 +230,29 @@ TEST(the_name_of_a_user_is_a_claim)
 	/* Root's word counts more. */
 	ck_assert_int_eq(name_write(&cgroups, "/user/libpod-" ID ".scope", "podman", "true"), 0);
 	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/libpod-" ID ".scope").text, "true (podman)");
+}
+
+TEST(another_cgroup_of_the_same_path_has_no_claim)
+{
+	_cleanup_(cgroups_deinit) struct cgroups cgroups = make_cgroups();
+	char around[sizeof(cgroups.mount) + 96], first[sizeof(around) + 96], second[sizeof(around) + 96];
+
+	if (geteuid() != 0)
+		return;
+	snprintf(around, sizeof(around), "%s/user", cgroups.mount);
+	snprintf(first, sizeof(first), "%s/a.scope", around);
+	snprintf(second, sizeof(second), "%s/b.scope", around);
+	ck_assert_int_eq(chmod(cgroups.mount, 0755), 0);
+	ck_assert_int_eq(chown(around, 1000, 1000), 0);
+	ck_assert_int_eq(mkdir(first, 0755), 0);
+	ck_assert_int_eq(mkdir(second, 0755), 0);
+	ck_assert_int_eq(seteuid(1000), 0);
+	ck_assert_int_eq(name_write(&cgroups, "/user/a.scope", "podman", "shop"), 0);
+	ck_assert_int_eq(seteuid(0), 0);
+	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/a.scope").text, "shop (podman of uid 1000)");
+	ck_assert_int_eq(rmdir(first), 0);
+	ck_assert_int_eq(rename(second, first), 0);
+	ck_assert_str_eq(tenant_name_in(&cgroups, "/user/a.scope").text, "a.scope (uid 1000)");
 }
 
 TEST(an_attribute_of_nonsense_is_no_name)

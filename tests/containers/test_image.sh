@@ -1,0 +1,254 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The image of `make image`, in a guest where systemd is the first process, with the files of systemd/containers: a pod with the daemon, a pod
+# with programs, and updates of the first under the second. Podman 4.3 knows no DaemonSet, so its template is played as a pod; takes
+# hostPID from its own configuration; and makes a line for a shell of livenessProbe, so the probes' command is run here instead. It
+# ignores what is for schedulers: updateStrategy, tolerations, priorityClassName, nodeSelector, readinessProbe.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/checks.sh
+. tests/systemd/service.sh
+. tests/containers/engines.sh
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+version=$(sed -n 's/^VERSION := //p' Makefile)
+archive=$B/image/userevd-$version.tar
+pod=userevd-userevd # of podman: the pod's name and the container's
+instance=/sys/kernel/tracing/instances/load
+control=/run/userevd/control.sock
+daemon_user=58117
+pages=$control.keeper-pages
+
+# The template as a pod, and the ConfigMap of kustomization.yaml, into $scratch; and the probes' command, if both have the same.
+take_manifests()
+{
+	/usr/bin/python3 - "$B/image" "$scratch" <<-'END'
+		import sys, yaml
+		source, target = sys.argv[1:]
+		load = lambda name: yaml.safe_load(open(f"{source}/{name}"))
+		template = load("kubernetes-daemonset.yaml")["spec"]["template"]
+		container, = template["spec"]["containers"]
+		generator, = load("kustomization.yaml")["configMapGenerator"]
+		probe = container.pop("livenessProbe")["exec"]["command"]
+		assert probe == container["readinessProbe"]["exec"]["command"]
+		pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "userevd", **template["metadata"]}, "spec": template["spec"]}
+		files = {name: open(f"{source}/{name}").read() for name in generator["files"]}
+		policy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": generator["name"]}, "data": files}
+		open(f"{target}/pod.yaml", "w").write(yaml.dump_all([policy, pod]))
+		open(f"{target}/probe", "w").write(" ".join(probe))
+	END
+}
+
+# The node has no package; the hook for names is the only file of ours. The program has the image that kubernetes-pod.yaml names.
+prepare_node()
+{
+	mountpoint --quiet /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+	install "$B/examples/requests" /usr/bin/shop-requests && install "$B/userevctl" /usr/bin/userevctl &&
+		install -D systemd/containers/podman-hook.json /usr/share/containers/oci/hooks.d/userevd.json &&
+		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests &&
+		systemctl start dbus.socket && storage_of /var/lib/containers && loaded=$(podman load --quiet --input "$archive") &&
+		podman tag "${loaded#Loaded image: }" "registry.example.org/userevd:$version" &&
+		image | podman import --quiet --change USER=1000 --change ENV=PATH=/usr/bin --change CMD='["shop-requests","shop","3600"]' - registry.example.org/shop
+}
+
+# play OPTION… FILE
+play()
+{
+	podman play kube --quiet --network=none "$@"
+}
+
+play_daemon()
+{
+	CONTAINERS_CONF=$scratch/containers.conf play "$@" "$scratch/pod.yaml"
+}
+
+# in_pod COMMAND…
+in_pod()
+{
+	podman exec $pod "$@"
+}
+
+# With the probe's words.
+is_ready()
+{
+	# shellcheck disable=SC2046 # words
+	in_pod $(cat "$scratch/probe")
+}
+
+have_this_version()
+{
+	local program
+	for program in userevd userevctl /usr/lib/userevd/userevd-{keeper,guard}; do
+		says "^${program##*/} $version\$" in_pod "$program" --version || return 1
+	done
+}
+
+daemon_pid()
+{
+	podman inspect --format='{{.State.Pid}}' $pod
+}
+
+# status_of PID FIELD VALUE: of the processes' /proc/PID/status.
+has_status()
+{
+	says "^$2:\s+$3" cat "/proc/$1/status"
+}
+
+# The daemon has no privilege, and the keeper SYS_RESOURCE and PERFMON.
+rights_are_given_up()
+{
+	local daemon keeper
+	daemon=$(daemon_pid) && keeper=$(pgrep --parent "$daemon" userevd-keeper) &&
+		has_status "$daemon" Uid "$daemon_user\s+$daemon_user\s+$daemon_user" && has_status "$daemon" CapPrm 0+$ && has_status "$daemon" CapBnd 0+$ &&
+		has_status "$keeper" CapPrm 0+4001000000$ && has_status "$keeper" CapBnd 0+4001000000$ && has_status "$keeper" Seccomp 2 &&
+		has_status "$daemon" Seccomp 2
+}
+
+# In container NAME of the pod with programs.
+in_shop()
+{
+	podman exec shop-shop "$@"
+}
+
+# Its cgroup, which the runtime may have divided.
+tenant()
+{
+	sed -n 's#^0::\(.*\.scope\).*#\1#p' "/proc/$(podman inspect --format='{{.State.Pid}}' shop-shop)/cgroup"
+}
+
+# By the name of its container.
+is_a_named_tenant()
+{
+	says "^shop-shop \(podman\)"$'\t'"$(tenant)"$'\t' userevctl tenants 'shop-shop'
+}
+
+is_tailed()
+{
+	userevctl enable shop_request && says 'shop-shop \(podman\).shop_request' timeout 60 userevctl tail --count=1 --tenant=shop-shop shop_request &&
+		userevctl disable shop_request
+}
+
+# Beside shop_request: three programs whose events are off, and one after the other that registers, emits and ends.
+start_load()
+{
+	local i
+	for i in 1 2 3; do
+		podman exec --detach shop-shop shop-requests "quiet$i" 3600 || return 1
+	done
+	podman exec --detach shop-shop sh -c 'while [ ! -e /tmp/end ]; do userevctl emit "short u32 x" x=1; done'
+}
+
+# All four are there, with one charge each.
+has_its_events()
+{
+	local name
+	userevctl events
+	for name in shop quiet{1..3}; do
+		says "^${name}_request\b" userevctl events || return 1
+	done
+}
+
+nothing_is_charged_twice()
+{
+	# An event of a program that has ended lingers as long as others use the data file.
+	json 'len(it) == 1 and it[0]["events"] - it[0]["lingering"] == 4' userevctl --json tenants
+}
+
+trace()
+{
+	mkdir $instance && echo 8192 >$instance/buffer_size_kb && echo 1 >$instance/events/user_events/shop_request/enable || return 1
+	cat $instance/trace_pipe >"$scratch/trace" 2>&1 &
+	echo $! >"$scratch/reader"
+}
+
+# Records are numbered: `ns` is thousand times the number.
+# Each update has one place at which records may be missing: there the program connects again.
+records_are_missing_only_there()
+{
+	echo 0 >$instance/events/user_events/shop_request/enable
+	sleep 2
+	kill "$(cat "$scratch/reader")"
+	rmdir $instance
+	tail -3 "$scratch/trace"
+	awk 'match($0, /ns=(0x[0-9a-f]+ \()?[0-9]+/) {
+			ns = substr($0, RSTART, RLENGTH)
+			sub(/.*[=(]/, "", ns)
+			if (last && ns != last + 1000) { print "after " last ": " ns; bad++ }
+			last = ns
+			n++
+		}
+		END { print n " records"; exit bad > 3 || n < 100 }' "$scratch/trace"
+}
+
+# replace: the old pod ends, then the new one starts, with a new cgroup and another name of the same image.
+replace()
+{
+	podman tag "registry.example.org/userevd:$version" "registry.example.org/userevd:$1" &&
+		sed -i "s#\(registry.example.org/userevd\):.*#\1:$1#" "$scratch/pod.yaml" && play_daemon --replace
+}
+
+# Daemon, keeper and their helpers, at the same moment. Podman, as a kubelet, starts the container again.
+kill_all_at_once()
+{
+	local cgroup before
+	before=$(daemon_pid) && cgroup=$(sed -n 's/^0:://p' "/proc/$before/cgroup") && echo 1 >"/sys/fs/cgroup$cgroup/cgroup.kill" &&
+		within 60 eval "is_ready && [ \$(daemon_pid) != $before ]"
+}
+
+# renew_policy LINE…: as a kubelet renews a ConfigMap: a new directory, and a link to it that is replaced.
+renew_policy()
+{
+	local files new=..$RANDOM
+	files=$(podman volume inspect --format='{{.Mountpoint}}' userevd-policy) && mkdir "$files/$new" &&
+		printf '%s\n' "$@" >"$files/$new/30-kubernetes.conf" && ln -s $new "$files/..next" && mv -T "$files/..next" "$files/..data" &&
+		ln -sf ..data/30-kubernetes.conf "$files/30-kubernetes.conf"
+}
+
+emits()
+{
+	in_shop userevctl emit --require 'another u32 x' x=1
+}
+
+check 'the manifests are as the test expects' take_manifests
+printf '[containers]\npidns = "host"\n' >"$scratch/containers.conf"
+check 'the node is prepared' prepare_node
+check 'the image is small' json 'it[0]["Size"] < 8e6' podman image inspect "registry.example.org/userevd:$version"
+check '… and has the usual labels' json '{"title", "description", "version", "licenses"} <= {name.split(".")[-1] for name in it[0]["Labels"]}' \
+	podman image inspect "registry.example.org/userevd:$version"
+check 'the pod of the daemon starts' play_daemon
+check 'it is ready, as the probes find' within 60 is_ready
+check 'all programs have this version' have_this_version
+check 'the kernel has the guard' within 10 has_backend enable-address on
+check 'daemon and keeper have given up their rights' rights_are_given_up
+check 'the pod of the program starts' play systemd/containers/kubernetes-pod.yaml
+check 'the program is a tenant with a name' within 60 is_a_named_tenant
+check 'its record is tailed on the host' is_tailed
+check 'more programs start' start_load
+check 'all programs have their events' within 60 has_its_events
+check 'one is traced' trace
+for i in next last; do
+	check "a pod of version $i replaces the pod" replace $i
+	check "version $i is ready" within 60 is_ready
+	check "all programs have their events from version $i" within 20 has_its_events
+	check "the guard is in force with version $i" has_backend enable-address on
+done
+check 'daemon and keeper are killed at once, and start again' kill_all_at_once
+check 'all programs have their events again' within 20 has_its_events
+check 'records are missing only while the program connects again' records_are_missing_only_there
+in_shop touch /tmp/end
+check 'nothing is charged twice' within 30 nothing_is_charged_twice
+check 'the policy is changed' eval 'renew_policy "[$(tenant)]" MaxEvents=4 && in_pod userevctl reload'
+check '… and is in force' says 'MaxEvents=4' emits
+check 'an error in the policy is shown' eval 'renew_policy "[/x]" MaxEvents=many && says "30-kubernetes.conf:2" in_pod userevctl reload'
+check '… and leaves the policy in force' says 'MaxEvents=4' emits
+check 'the next pod starts' replace other
+check '… is ready in spite of the error' eval 'within 60 is_ready || { podman logs $pod; false; }'
+check '… has all events' within 20 has_its_events
+check '… and the policy before' says 'MaxEvents=4' emits
+check 'the pod of the daemon is taken away' podman play kube --down "$scratch/pod.yaml"
+check '… with its sockets' exits 3 userevctl status
+check '… and its programs run on' pgrep shop-requests
+check '… and the guard is in force' says '"loaded":true' "$B/userevd-guard" --status
+check 'the pod of the program is taken away' podman play kube --down systemd/containers/kubernetes-pod.yaml
+sum_up
