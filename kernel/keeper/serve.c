@@ -104,7 +104,8 @@ static int keeper_receive(struct keeper *keeper)
 	int r = message_receive(keeper->socket, &keeper->message);
 	bool good;
 
-	if (r == -EAGAIN || r == -EINTR)
+	/* ECONNRESET comes once, from a daemon that has gone without reading all answers; what it has sent is still there. */
+	if (r == -EAGAIN || r == -EINTR || r == -ECONNRESET)
 		return 1;
 	if (r <= 0 && r != -EMSGSIZE && r != -EPROTO)
 		return 0;

@@ -62,6 +62,7 @@ static int fake_dispatch(struct kernel *kernel)
 
 	eventfd_read(kernel->fd, &count);
 	fake->dispatches++;
+	wait_until(!fake->held);
 	return fake->dispatch;
 }
 

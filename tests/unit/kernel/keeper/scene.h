@@ -27,6 +27,7 @@ struct fake {
 	unsigned orphaned;
 	int dispatch;
 	_Atomic unsigned dispatches;
+	_Atomic bool held;	/* a dispatch does not return */
 	ino_t given[GIVEN_MAX]; /* fds */
 	size_t n_given;
 };

@@ -174,7 +174,13 @@ TEST(gone_daemons_pages_and_streams_stay)
 	next_daemon(scene);
 	fds = count_open_fds();
 	send_calls(scene, examples, 2);
+	/* An answer that the daemon has not read. */
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = scene->daemon, .events = POLLIN }, 1, 30000), 1);
+	scene->fake.held = true;
+	dispatch_kernel(scene);
 	send_calls(scene, examples + 4, 3);
+	scene->daemon = fd_close(scene->daemon);
+	scene->fake.held = false;
 	next_daemon(scene);
 	ck_assert_uint_eq(scene->fake.noted, 5);
 	ck_assert(nothing_is_received(scene));
