@@ -128,8 +128,6 @@ static int start_watchers(struct daemon *daemon)
 	ev_io_init(&daemon->w_kernel, on_kernel, daemon->registry.kernel->fd, EV_READ);
 	ev_io_start(daemon->loop, &daemon->w_kernel);
 	linger_init(&daemon->registry);
-	settling_init(&daemon->registry);
-	streams_init(&daemon->registry);
 	ev_set_userdata(daemon->loop, daemon);
 	ev_set_invoke_pending_cb(daemon->loop, daemon_take_turn);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
@@ -345,7 +343,6 @@ struct daemon *daemon_free(struct daemon *daemon)
 		stream_free(daemon->registry.streams);
 	grants_end(&daemon->registry);
 	clients_deinit(&daemon->connections);
-	streams_deinit(&daemon->registry);
 	resting_clear(&daemon->registry);
 	assert(!daemon->registry.levels);
 	reload_deinit(daemon);

@@ -2,6 +2,8 @@
 
 #include "client/userevctl/escape.h"
 
+#include "protocol/base/text.h"
+
 /* A number of that many hexadecimal digits; -1: there are fewer. */
 static int take_hex(const char **at, const char *end, int digits)
 {
@@ -35,9 +37,9 @@ static int take_unicode(const char **at, const char *end)
 size_t escape_take(const char **at, const char *end, char ret[4])
 {
 	static const char letters[] = "\"\\/bfnrtxu", meant[] = "\"\\/\b\f\n\r\t";
-	static const int first[] = { 0, 0xc0, 0xe0, 0xf0 };
 	const char *found = *at < end ? memchr(letters, **at, sizeof(letters) - 1) : NULL;
-	size_t continuations = 0;
+	char character[5] = "";
+	struct text text = text_make(character, sizeof(character));
 	int code;
 
 	if (!found)
@@ -50,9 +52,9 @@ size_t escape_take(const char **at, const char *end, char ret[4])
 	if (code <= 0)
 		return 0;
 	if (*found == 'u')
-		continuations = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
-	ret[0] = (char)(first[continuations] | code >> 6 * continuations);
-	for (size_t i = 1; i <= continuations; i++)
-		ret[i] = (char)(0x80 | (code >> 6 * (continuations - i) & 0x3f));
-	return 1 + continuations;
+		text_put_character(&text, (uint32_t)code);
+	else
+		text_put(&text, &(char){ (char)code }, 1);
+	memcpy(ret, character, text.length);
+	return text.length;
 }

@@ -28,6 +28,7 @@
 #include "daemon/ledger/entries.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
+#include "daemon/process/timer.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/refusals.h"
@@ -351,6 +352,8 @@ void client_free(struct client *client)
 	free(client);
 }
 
+static void on_deferred(struct ev_loop *loop, ev_timer *w, int events);
+
 void client_defer(struct client *client)
 {
 	struct connections *connections = client->connections;
@@ -359,8 +362,7 @@ void client_defer(struct client *client)
 		return;
 	client->deferred = true;
 	TAILQ_INSERT_TAIL(&connections->deferred, client, in_deferred);
-	if (!ev_is_active(&connections->w_deferred))
-		ev_timer_again(connections->loop, &connections->w_deferred);
+	timer_repeat(connections->loop, &connections->w_deferred, on_deferred, DEFER_INTERVAL);
 }
 
 void clients_do_deferred(struct connections *connections)
@@ -483,18 +485,12 @@ void clients_init(struct connections *connections)
 	TAILQ_INIT(&connections->leaving);
 	TAILQ_INIT(&connections->deferred);
 	TAILQ_INIT(&connections->flushing);
-	ev_timer_init(&connections->w_deferred, on_deferred, 0., DEFER_INTERVAL);
 	ev_idle_init(&connections->w_busy, on_busy);
 	deadlines_init(connections);
 }
 
 void clients_deinit(struct connections *connections)
 {
-	ev_timer_stop(connections->loop, &connections->w_deadlines);
-	ev_timer_stop(connections->loop, &connections->w_deferred);
-	ev_idle_stop(connections->loop, &connections->w_busy);
-	if (!ev_cb(&connections->w_sockets))
-		return;
-	ev_io_stop(connections->loop, &connections->w_sockets);
-	fd_close(connections->w_sockets.fd);
+	if (ev_cb(&connections->w_sockets))
+		fd_close(connections->w_sockets.fd);
 }

@@ -7,6 +7,9 @@
 
 #include "daemon/limits.h"
 #include "daemon/process/clock.h"
+#include "daemon/process/timer.h"
+
+static void settling_on_timer(struct ev_loop *loop, ev_timer *w, int events);
 
 void settling_wait(struct registry *registry, struct settling *settling, void (*resume)(struct settling *))
 {
@@ -14,7 +17,7 @@ void settling_wait(struct registry *registry, struct settling *settling, void (*
 	settling->at = clock_now() + SETTLE_INTERVAL;
 	settling->waits++;
 	TAILQ_INSERT_TAIL(&registry->settling, settling, entry);
-	ev_timer_again(registry->loop, &registry->w_settling);
+	timer_repeat(registry->loop, &registry->w_settling, settling_on_timer, SETTLE_INTERVAL);
 }
 
 bool settling_goes_on(const struct settling *settling)
@@ -65,9 +68,4 @@ void settling_end(struct registry *registry)
 static void settling_on_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
 	settling_resume(container_of(w, struct registry, w_settling), clock_now());
-}
-
-void settling_init(struct registry *registry)
-{
-	ev_timer_init(&registry->w_settling, settling_on_timer, 0., SETTLE_INTERVAL);
 }

@@ -24,5 +24,3 @@ bool settling_goes_on(const struct settling *);
 int settling_await(struct registry *, const bool *under_way);
 /* For the end: resumes all that wait. The kernel answers each call at once by then. */
 void settling_end(struct registry *);
-
-void settling_init(struct registry *);

@@ -6,6 +6,7 @@
 #include "daemon/limits.h"
 #include "daemon/process/fds.h"
 #include "daemon/process/log.h"
+#include "daemon/process/timer.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
@@ -456,16 +457,5 @@ static void streams_on_timer(struct ev_loop *loop, ev_timer *w, int events _unus
 
 void streams_watch(struct registry *registry)
 {
-	if (!ev_is_active(&registry->w_probe))
-		ev_timer_again(registry->loop, &registry->w_probe);
-}
-
-void streams_init(struct registry *registry)
-{
-	ev_timer_init(&registry->w_probe, streams_on_timer, 0., PROBE_INTERVAL);
-}
-
-void streams_deinit(struct registry *registry)
-{
-	ev_timer_stop(registry->loop, &registry->w_probe);
+	timer_repeat(registry->loop, &registry->w_probe, streams_on_timer, PROBE_INTERVAL);
 }

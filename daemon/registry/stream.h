@@ -115,5 +115,3 @@ void stream_probe(struct stream *);
 bool streams_probe(struct registry *);
 /* There is a stream that nothing guards: probes all such streams from time to time. */
 void streams_watch(struct registry *);
-void streams_init(struct registry *);
-void streams_deinit(struct registry *);
