@@ -17,7 +17,7 @@
 #include "daemon/requests/registered.h"
 #include "protocol/event/description.h"
 
-static void batch_add(struct batch *batch, struct item *item, struct kernel_call call)
+static void batch_add_call(struct batch *batch, struct item *item, struct kernel_call call)
 {
 	batch->items[batch->n] = item;
 	batch->calls[batch->n++] = call;
@@ -164,7 +164,7 @@ static int register_take_stream(struct client *client, struct batch *batch, stru
 		return -EMFILE;
 	r = stream_new(client->holder.tenant, client->holder.uid, &call, &registration->stream, why);
 	if (r == 0)
-		batch_add(batch, NULL, call);
+		batch_add_call(batch, NULL, call);
 	return r;
 }
 
@@ -175,15 +175,15 @@ static void register_add_call(struct batch *batch, struct item *item)
 	reference_enter_asked(stream, item->grant, &item->asked);
 	/* Room for the lease, until the call is answered. */
 	quota_hold(&stream->tenant->level->own[RESOURCE_LEASES]);
-	batch_add(batch, item,
-		  (struct kernel_call){
-			  .op = KERNEL_REGISTER,
-			  .page = stream->tenant->number,
-			  .stream = stream->number,
-			  .flags = item->flags,
-			  .text = item->grant->event->description,
-			  .fd = -1,
-		  });
+	batch_add_call(batch, item,
+		       (struct kernel_call){
+			       .op = KERNEL_REGISTER,
+			       .page = stream->tenant->number,
+			       .stream = stream->number,
+			       .flags = item->flags,
+			       .text = item->grant->event->description,
+			       .fd = -1,
+		       });
 }
 
 /* Asks the kernel for the item. */

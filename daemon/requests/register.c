@@ -72,7 +72,7 @@ static struct registration *registration_new(struct client *client, const struct
 	return registration;
 }
 
-static struct batch *batch_new(struct registration *registration, size_t items)
+static struct batch *registration_batch(struct registration *registration, size_t items)
 {
 	struct batch *batch = malloc(sizeof(*batch) + (items + 1) * sizeof(batch->calls[0]));
 
@@ -208,7 +208,7 @@ static void register_decide(struct registration *registration)
 {
 	struct client *client = registration->task.client;
 	struct strings *undecided = &registration->undecided;
-	struct batch *batch = batch_new(registration, MIN(undecided->count, PART));
+	struct batch *batch = registration_batch(registration, MIN(undecided->count, PART));
 	struct string_item asked;
 
 	if (!batch) {

@@ -95,7 +95,7 @@ static bool take_definition(struct decoder *decoder, struct cursor *metadata, st
 
 /* --- fields --- */
 
-static bool put_field(struct decoder *decoder, struct cursor *metadata, bool is_first, unsigned depth);
+static bool decode_field(struct decoder *decoder, struct cursor *metadata, bool is_first, unsigned depth);
 
 /* A value, or a struct, whose fields' definitions begin at the cursor. */
 static void put_element(struct decoder *decoder, const struct definition *field, struct cursor *metadata,
@@ -110,7 +110,7 @@ static void put_element(struct decoder *decoder, const struct definition *field,
 	}
 	decoder->damaged |= depth == NESTING_MAX;
 	text_put(decoder->values.out, "{", 1);
-	for (unsigned i = 0; i < field->format && put_field(decoder, metadata, i == 0, depth + 1); i++)
+	for (unsigned i = 0; i < field->format && decode_field(decoder, metadata, i == 0, depth + 1); i++)
 		;
 	text_put(decoder->values.out, "}", 1);
 }
@@ -145,7 +145,7 @@ static void put_array(struct decoder *decoder, const struct definition *field, s
 }
 
 /* False: there is none, or it is the last one that can be decoded. */
-static bool put_field(struct decoder *decoder, struct cursor *metadata, bool is_first, unsigned depth)
+static bool decode_field(struct decoder *decoder, struct cursor *metadata, bool is_first, unsigned depth)
 {
 	struct definition field;
 
@@ -212,7 +212,7 @@ static void put_all_fields(struct decoder *decoder)
 	bool more = !decoder->damaged && decoder->metadata.left > 0;
 
 	for (bool is_first = true; more; is_first = false)
-		more = put_field(decoder, &decoder->metadata, is_first, 0) && decoder->metadata.left > 0;
+		more = decode_field(decoder, &decoder->metadata, is_first, 0) && decoder->metadata.left > 0;
 }
 
 /* A word for the number, or the number. */
