@@ -83,7 +83,7 @@ PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(addprefix $(B)/libuserev,.so.$(SOVERSION) .so .a .pc -uninstalled.pc)
 UNITS := $(B)/systemd/userevd.service $(B)/systemd/userevd-keeper.service
 # Other files that name installed ones.
-TEMPLATES := $(B)/systemd/tmpfiles/userevd.conf $(B)/systemd/containers/cdi.json
+TEMPLATES := $(B)/systemd/tmpfiles/userevd.conf $(B)/systemd/containers/cdi.json $(B)/systemd/containers/podman-hook.json
 EXAMPLES := $(addprefix $(B)/examples/,activity hello plugin.so plugin_host requests server use_stack)
 
 BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip

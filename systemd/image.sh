@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# image.sh PACKAGE DIRECTORY NAME [SOURCE]: makes an OCI image of the Debian package userevd, as DIRECTORY/userevd-VERSION.tar. In it are the
+# image.sh PACKAGE DIRECTORY NAME REVISION [SOURCE]: makes an OCI image of the Debian package userevd, as DIRECTORY/userevd-VERSION.tar. In it are the
 # package's programs, the libraries that these load, nsenter(1), two accounts, and the licences; no shell. The libraries and nsenter are
 # this machine's. Needs no privilege where buildah(1) works without one.
 
 set -eu
-package=$1 directory=$2 name=$3 source=${4-}
+package=$1 directory=$2 name=$3 revision=$4 source=${5-}
 version=$(dpkg-deb --field "$package" Version)
+architecture=$(dpkg --print-architecture)
 root=$directory/root
 archive=$directory/userevd-$version.tar
 programs=(/usr/sbin/userevd /usr/bin/userevctl /usr/lib/userevd/userevd-keeper /usr/lib/userevd/userevd-guard)
@@ -18,11 +19,12 @@ buildah=(buildah --root="$directory/storage" --runroot="$directory/run" --storag
 # neither people nor images use. Never to be changed: the state directory belongs to it.
 user=58117
 
-# with_copyright FILE: also the licence of its package, which may have the file below /usr or below /.
+# with_copyright FILE: also the licence of its package, which may have the file below /usr or below /; and its entry, where scanners look.
 with_copyright()
 {
 	local of
 	of=$(dpkg-query --search "*$1" | sed "s/[:,].*//")
+	dpkg-query --status "$of:$architecture" >"$root/var/lib/dpkg/status.d/$of"
 	install -D -m 644 "/usr/share/doc/$of/copyright" "$root/usr/share/doc/$of/copyright"
 }
 
@@ -37,7 +39,9 @@ with_libraries()
 }
 
 rm -rf "$directory"
-mkdir -p "$root"/{etc,proc,sys,dev,run,tmp,usr/lib,usr/lib64,var/lib}
+mkdir -p "$root"/{etc,proc,sys,dev,run,tmp,usr/lib,usr/lib64,var/lib/dpkg/status.d}
+cp -L /etc/os-release "$root/etc/"
+dpkg-deb --field "$package" >"$root/var/lib/dpkg/status.d/userevd"
 for link in lib lib64; do ln -s "usr/$link" "$root/$link"; done
 dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root" "${programs[@]/#/.}" ./usr/share/doc/userevd/copyright
 install -m 755 /usr/bin/nsenter "$root/usr/bin/"
@@ -55,6 +59,7 @@ container=$("${buildah[@]}" from scratch)
 	--label="org.opencontainers.image.description=$(dpkg-deb --field "$package" Description | head -1)" \
 	--label=org.opencontainers.image.version="$version" \
 	--label='org.opencontainers.image.licenses=GPL-2.0-or-later AND LGPL-2.1-or-later' \
+	--label=org.opencontainers.image.revision="$revision" \
 	${source:+--label=org.opencontainers.image.source="$source"} "$container"
 "${buildah[@]}" commit --quiet "$container" "oci-archive:$archive:$name:$version" >/dev/null
 rm -rf "$directory"/{root,storage,run}

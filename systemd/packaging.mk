@@ -10,7 +10,7 @@ IMAGE_PACKAGES := $(DEB_PACKAGES) buildah util-linux
 INSTALLED = 755:$(B)/userevd:$(SBINDIR) 755:$(B)/userevctl:$(BINDIR) 755:$(B)/userevd-keeper:$(LIBEXECDIR) 755:$(B)/libuserev.so.$(SOVERSION):$(LIBDIR) \
 	644:$(B)/libuserev.a:$(LIBDIR) 644:client/userev.h:$(INCLUDEDIR) 644:client/userev_event.h:$(INCLUDEDIR) 644:client/userev_event_header.h:$(INCLUDEDIR) 644:$(B)/libuserev.pc:$(LIBDIR)/pkgconfig \
 	$(foreach unit,$(UNITS) $(wildcard systemd/*.socket),644:$(unit):$(UNITDIR)) 644:systemd/80-userevd.preset:$(PRESETDIR) \
-	644:systemd/sysusers/userevd.conf:$(SYSUSERSDIR) 644:$(B)/systemd/tmpfiles/userevd.conf:$(TMPFILESDIR) 644:$(B)/systemd/containers/cdi.json:$(DATADIR) 644:client/userevctl/userevctl.1:$(MANDIR)/man1 \
+	644:systemd/sysusers/userevd.conf:$(SYSUSERSDIR) 644:$(B)/systemd/tmpfiles/userevd.conf:$(TMPFILESDIR) 644:$(B)/systemd/containers/cdi.json:$(DATADIR) 644:$(B)/systemd/containers/podman-hook.json:$(DOCDIR)/containers 644:client/userevctl/userevctl.1:$(MANDIR)/man1 \
 	644:protocol/userevd-protocol.7:$(MANDIR)/man7 644:daemon/userevd.8:$(MANDIR)/man8 644:kernel/keeper/userevd-keeper.8:$(MANDIR)/man8 \
 	644:daemon/policy/userevd.conf.5:$(MANDIR)/man5 \
 	$(foreach file,$(wildcard systemd/policy.d-examples/*.conf),644:$(file):$(DOCDIR)/policy.d-examples)
@@ -100,8 +100,9 @@ $(B)/deb/$(VERSION).stamp: $(shell find $(DEB_SOURCES) -type f)
 	$(Q)rm -rf $(DEB_TREE)
 	$(Q)touch $@
 
-# The repository that nodes pull the image from, and the URL of the sources for its label.
+# The repository that nodes pull the image from, and for its labels the commit, and the URL of the sources if there is one.
 IMAGE ?= registry.example.org/userevd
+IMAGE_REVISION = $(shell git rev-parse HEAD 2>/dev/null)
 IMAGE_SOURCE ?= $(shell git config remote.origin.url 2>/dev/null | sed -n 's|^https://\([^/@]*@\)\?|https://|p')
 
 ## make image           OCI image of the Debian package below $(B)/image/, with the manifests for it. IMAGE=registry/name.
@@ -111,6 +112,6 @@ image:
 
 images: packages
 	@echo '  IMAGE   $(B)/image'
-	$(Q)systemd/image.sh $(B)/deb/userevd_$(VERSION)_*.deb $(B)/image $(IMAGE) $(IMAGE_SOURCE)
-	$(Q)cp -L $(addprefix systemd/containers/,kubernetes-daemonset.yaml 30-kubernetes.conf) $(B)/image
-	$(Q)sed 's|newName: .*|newName: $(IMAGE)|' systemd/containers/kustomization.yaml >$(B)/image/kustomization.yaml
+	$(Q)systemd/image.sh $(B)/deb/userevd_$(VERSION)_*.deb $(B)/image $(IMAGE) '$(IMAGE_REVISION)' $(IMAGE_SOURCE)
+	$(Q)cp $(addprefix systemd/containers/,kubernetes-daemonset.yaml 30-kubernetes.conf) $(B)/image
+	$(Q)sed -e 's|newName: .*|newName: $(IMAGE)|' -e 's|newTag: .*|newTag: $(VERSION)|' systemd/containers/kustomization.yaml >$(B)/image/kustomization.yaml

@@ -6,11 +6,14 @@
  * have read a file before that was changed.
  *
  * With an error in any file the policy in force stays; at the start, the daemon uses the copy of the last good policy.
+ *
+ * A kubelet renews the files of a ConfigMap all at once: it replaces the link "..data" to their directory. So that is a reload, too.
  */
 
 #include "daemon/admin/reload.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
@@ -283,6 +286,9 @@ static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int event
 		log_error("the policy has errors; the old one stays");
 	if (outcome->adopted)
 		reload->note[0] = '\0';
+	else if (!reload->note[0])
+		string_copy(reload->note, sizeof(reload->note),
+			    "the policy files have errors: an older policy is in force; correct the files, and reload");
 	log_kept(daemon, outcome->kept);
 	outcome_unref(outcome);
 	listings_continue(daemon, &reload_kind);
@@ -316,8 +322,33 @@ void reload_begin(struct daemon *daemon)
 		log_error("out of memory: the policy files are not read again");
 }
 
+static void on_link_replaced(struct ev_loop *loop _unused_, ev_stat *w, int events _unused_)
+{
+	reload_begin(container_of(w, struct daemon, reload.w_link));
+}
+
+/* Of the first directory that has one. */
+static void watch_link(struct daemon *daemon)
+{
+	struct reload *reload = &daemon->reload;
+	const char *directories = daemon->options.policy;
+
+	for (size_t length; *directories; directories += length + (directories[length] == ':')) {
+		struct stat status;
+
+		length = strcspn(directories, ":");
+		snprintf(reload->link, sizeof(reload->link), "%.*s/..data", (int)length, directories);
+		if (lstat(reload->link, &status) < 0)
+			continue;
+		ev_stat_init(&reload->w_link, on_link_replaced, reload->link, 0.);
+		ev_stat_start(daemon->loop, &reload->w_link);
+		break;
+	}
+}
+
 void reload_init(struct daemon *daemon)
 {
+	watch_link(daemon);
 	ev_async_init(&daemon->reload.w_done, on_reload_done);
 	ev_async_start(daemon->loop, &daemon->reload.w_done);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads the policy files: at the start, on SIGHUP, and on RELOAD. reload.c explains. */
+/* Reads the policy files: at the start, on SIGHUP, on RELOAD, and where a kubelet renews them. reload.c explains. */
 
 #include <ev.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -21,6 +22,8 @@ struct reload {
 	struct outcome *next;	 /* of a reload that was requested meanwhile; NULL: none was */
 	_Atomic bool is_filled;	 /* the thread is done: the loop may wake for another reason */
 	ev_async w_done;
+	ev_stat w_link;
+	char link[PATH_MAX];
 	/* That an older policy is in force, since the files have errors; "": the files are in force. */
 	char note[WIRE_SENTENCE_MAX + 1];
 };

@@ -45,6 +45,17 @@ example()
 	sed -n "/^$1/,/^\.Ed/p" $page | sed '$d; s/\\e$/\\/' | grep . || { echo "the manual has no example '$1'" >&2 && return 1; }
 }
 
+# hook: as installed below /usr.
+hook()
+{
+	sed 's#@BINDIR@#/usr/bin#' systemd/containers/podman-hook.json.in
+}
+
+install_hook()
+{
+	mkdir -p /usr/share/containers/oci/hooks.d && hook >/usr/share/containers/oci/hooks.d/userevd.json
+}
+
 # Engines keep their files on overlays, which need a file system that is none.
 storage_of()
 {
@@ -152,7 +163,7 @@ outlive_podman()
 # With a user namespace, and a hook.
 prepare_podman_userns()
 {
-	install -D systemd/containers/podman-hook.json /usr/share/containers/oci/hooks.d/userevd.json && prepare_podman
+	install_hook && prepare_podman
 }
 start_podman_userns() { podman_by=-v start_podman "$1" --uidmap=0:200000:65536 --gidmap=0:200000:65536; }
 like podman_userns podman

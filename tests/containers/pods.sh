@@ -7,7 +7,8 @@
 # manifest NAME: with the image and the program.
 manifest()
 {
-	sed "s/name: shop$/name: $1/; s#^\( *\)image: .*#\1image: localhost/program:1\n\1command: [shop-requests, $1, '600']\n\1securityContext: {runAsUser: $user}#" \
+	sed "s/name: shop$/name: $1/; s#^\( *\)image: .*#\1image: localhost/program:1\n\1command: [shop-requests, $1, '600']#
+		s#^\( *\)securityContext:#&\n\1  runAsUser: $user#" \
 		systemd/containers/kubernetes-pod.yaml
 }
 
@@ -53,7 +54,7 @@ prepare_cri()
 {
 	mkdir -p /etc/containerd /etc/cni/net.d && mount -t tmpfs cni /etc/cni/net.d &&
 		echo '{"cniVersion":"0.4.0","name":"pods","plugins":[{"type":"ptp","ipam":{"type":"host-local","subnet":"10.88.0.0/16"}}]}' >/etc/cni/net.d/pods.conflist &&
-		cp systemd/containers/podman-hook.json $storage && (cd $storage && eval "$(example 'ctr oci spec')") &&
+		hook >$storage/podman-hook.json && (cd $storage && eval "$(example 'ctr oci spec')") &&
 		cat >/etc/containerd/config.toml <<-END &&
 			version = 2
 			[plugins."io.containerd.grpc.v1.cri"]

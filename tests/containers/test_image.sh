@@ -40,16 +40,16 @@ take_manifests()
 	END
 }
 
-# The node has no package; the hook for names is the only file of ours. The program has the image that kubernetes-pod.yaml names.
+# The node has no package, but userevctl and its hook, so that this test finds tenants by their names. The program has the image that kubernetes-pod.yaml names.
 prepare_node()
 {
 	mountpoint --quiet /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 	install "$B/examples/requests" /usr/bin/shop-requests && install "$B/userevctl" /usr/bin/userevctl &&
-		install -D systemd/containers/podman-hook.json /usr/share/containers/oci/hooks.d/userevd.json &&
+		install_hook &&
 		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests &&
 		systemctl start dbus.socket && storage_of /var/lib/containers && loaded=$(podman load --quiet --input "$archive") &&
 		podman tag "${loaded#Loaded image: }" "registry.example.org/userevd:$version" &&
-		image | podman import --quiet --change USER=1000 --change ENV=PATH=/usr/bin --change CMD='["shop-requests","shop","3600"]' - registry.example.org/shop
+		image | podman import --quiet --change USER=1000 --change ENV=PATH=/usr/bin --change CMD='["shop-requests","shop","3600"]' - registry.example.org/shop:1
 }
 
 # play OPTION… FILE
@@ -214,7 +214,7 @@ check 'the manifests are as the test expects' take_manifests
 printf '[containers]\npidns = "host"\n' >"$scratch/containers.conf"
 check 'the node is prepared' prepare_node
 check 'the image is small' json 'it[0]["Size"] < 8e6' podman image inspect "registry.example.org/userevd:$version"
-check '… and has the usual labels' json '{"title", "description", "version", "licenses"} <= {name.split(".")[-1] for name in it[0]["Labels"]}' \
+check '… and has the usual labels' json '{"title", "description", "version", "licenses", "revision"} <= {name.split(".")[-1] for name in it[0]["Labels"]}' \
 	podman image inspect "registry.example.org/userevd:$version"
 check 'the pod of the daemon starts' play_daemon
 check 'it is ready, as the probes find' within 60 is_ready
@@ -227,6 +227,7 @@ check 'its record is tailed on the host' is_tailed
 check 'more programs start' start_load
 check 'all programs have their events' within 60 has_its_events
 check 'one is traced' trace
+check 'the policy is one that a kubelet renews' eval 'renew_policy "$(cat systemd/containers/30-kubernetes.conf)"'
 for i in next last; do
 	check "a pod of version $i replaces the pod" replace $i
 	check "version $i is ready" within 60 is_ready
@@ -238,9 +239,11 @@ check 'all programs have their events again' within 20 has_its_events
 check 'records are missing only while the program connects again' records_are_missing_only_there
 in_shop touch /tmp/end
 check 'nothing is charged twice' within 30 nothing_is_charged_twice
-check 'the policy is changed' eval 'renew_policy "[$(tenant)]" MaxEvents=4 && in_pod userevctl reload'
-check '… and is in force' says 'MaxEvents=4' emits
-check 'an error in the policy is shown' eval 'renew_policy "[/x]" MaxEvents=many && says "30-kubernetes.conf:2" in_pod userevctl reload'
+check 'a tenant has its name in the pod, too' says '^shop-shop \(podman\)' in_pod userevctl tenants shop-shop
+check 'the policy is changed' renew_policy "[$(tenant)]" MaxEvents=4
+check '… and is in force soon' within 20 says 'MaxEvents=4' emits
+check 'an error in the policy is shown' eval 'renew_policy "[/x]" MaxEvents=many && within 20 says "the policy files have errors" in_pod userevctl status --brief'
+check '… where it is' says '30-kubernetes.conf:2' podman logs $pod
 check '… and leaves the policy in force' says 'MaxEvents=4' emits
 check 'the next pod starts' replace other
 check '… is ready in spite of the error' eval 'within 60 is_ready || { podman logs $pod; false; }'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # A daemon that is started with errors in the policy files uses a copy of the last policy without errors, if no other user could
-# have written it, and logs that.
+# have written it, and logs that. A policy in a ConfigMap is read when the kubelet has renewed it.
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -72,6 +72,11 @@ is_silent()
 	! "$ctl" status | grep -q 'older policy' && ! grep -q 'older policy' "$scratch/log"
 }
 
+is_silent_now()
+{
+	! "$ctl" status --brief | grep -q 'older policy'
+}
+
 # not_used PATTERN: the daemon does not start with the copy, and logs why.
 not_used()
 {
@@ -96,6 +101,8 @@ check '… in a file that other users cannot read' [ "$(stat -c '%a %F' "$kept" 
 check '… without a line in the log' is_silent
 policy "$wrong"
 check 'a reload with errors is refused' exits 1 "$ctl" reload
+check '… and the status says so' says 'Policy: the policy files have errors: an older policy is in force' "$ctl" status --brief
+check '… as JSON, too' says '"policy_note":"the policy files have errors' "$ctl" status --brief --json
 check '… and a start with them uses the copy' restart --state-directory="$state"
 check '… as the policy was' in_force 5
 check '… with each error in the log' logged 'policy.d/10.conf:4: MaxEvents=many'
@@ -171,4 +178,28 @@ policy "$good"
 : >"$scratch/plain"
 check 'a file in place of the directory is no error' start --state-directory="$scratch/plain"
 check '… which is logged' logged "can't keep the policy in .*/plain for the next start"
+stop
+
+# renew TEXT: as a kubelet does it: another directory, and in one step the link to it.
+renew()
+{
+	local files
+	files=$(mktemp -d "$scratch/policy.d/..XXXXXX")
+	# shellcheck disable=SC2059 # with its newlines
+	printf "$1" >"$files/10.conf"
+	ln -s "${files##*/}" "$scratch/policy.d/..next"
+	mv -T "$scratch/policy.d/..next" "$scratch/policy.d/..data"
+}
+ln -sf ..data/10.conf "$file"
+renew "$good"
+check 'a ConfigMap is read at the start' restart
+check '… as it is' in_force 5
+renew '[/nowhere]\nReserveEvents=7\n'
+check '… and when it is renewed' within 10 in_force 7
+renew "$wrong"
+check '… with errors, which are shown' within 10 says 'the policy files have errors' "$ctl" status --brief
+check '… and leave the policy in force' in_force 7
+renew "$good"
+check '… until it is corrected' within 10 in_force 5
+check '… and nothing is shown' is_silent_now
 sum_up

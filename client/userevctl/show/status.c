@@ -7,6 +7,7 @@
 
 #include "client/userev.h"
 #include "client/userevctl/show/show.h"
+#include "kernel/probe.h"
 
 enum { TITLE_WIDTH = 9 };
 
@@ -116,13 +117,41 @@ static void print_status_json(const struct output *output, const struct tracing 
 	json_end_line(&json, '}');
 }
 
+struct status {
+	bool brief;
+};
+
+/* What the daemon says of itself: however many events there are, and whether or not this user may read tracefs. */
+static int print_brief(struct ctl *ctl)
+{
+	const struct output *output = &ctl->output;
+	struct json json = { .file = output->file };
+	struct cursor row = { 0 };
+	int r = control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &row);
+
+	if (r < 0)
+		return control_explain(ctl->control_socket, r);
+	if (output->json) {
+		json_begin(&json, '{');
+		json_row_fields(&json, row);
+		json_end_line(&json, '}');
+	} else {
+		print_daemon(output, row, !streq(row_string(row, "backend").text, backend_name(BACKEND_EMBEDDED)));
+	}
+	free((void *)row.at);
+	return ctl_finish(ctl);
+}
+
 static int status_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	const struct output *output = &ctl->output;
+	struct status status = { 0 };
 	int r;
 
-	options_read(ctl, NULL, 0, 0);
+	options_read(ctl, &status, 0, 0);
+	if (status.brief)
+		return print_brief(ctl);
 	r = tracing_open(ctl, TRACING_LOOK_AT_DAEMON, &tracing);
 	if (r != EXIT_DONE)
 		return r;
@@ -165,7 +194,12 @@ static int version_run(struct ctl *ctl)
 	return ctl_finish(ctl);
 }
 
-COMMAND(status, "", "the daemon: backend, numbers and losses", NULL,
+static const struct option_row status_options[] = {
+	FLAG_ROW("brief", struct status, brief, "only whether the daemon answers, and what it is, as for a probe"),
+	{ 0 },
+};
+
+COMMAND(status, "", "the daemon: backend, numbers and losses", status_options,
 	"Shows which backend runs and why, how many tenants, connections and events\n"
 	"there are, and how many records were taken and lost; then each event: its name and\n"
 	"state, with the kernel's backends the tracers that use it (ftrace, perf, other),\n"
