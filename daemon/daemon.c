@@ -85,6 +85,7 @@ static void daemon_take_turn(struct ev_loop *loop)
 {
 	struct daemon *daemon = ev_userdata(loop);
 
+	clients_take_events();
 	ev_invoke_pending(loop);
 	clients_take_requests(&daemon->connections);
 	/* First: a client that leaves may leave records, and may turn events off. */
@@ -120,7 +121,7 @@ static void make_status(void *data, char *ret, size_t size)
 		 *daemon->reload.note ? "; the policy files have errors, an older policy is in force" : "");
 }
 
-static int start_watchers(struct daemon *daemon)
+static void start_watchers(struct daemon *daemon)
 {
 	static const int signals[] = { SIGHUP, SIGTERM, SIGINT };
 
@@ -137,7 +138,6 @@ static int start_watchers(struct daemon *daemon)
 	}
 	reload_init(daemon);
 	systemd_init(&daemon->systemd, daemon->loop, make_status, daemon);
-	return clients_begin(&daemon->connections);
 }
 
 static void daemon_disconnect(struct holder *holder, uint32_t refusal, const char *sentence)
@@ -283,7 +283,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (r == 0)
 		r = reload_check_capacity(daemon);
 	if (r == 0)
-		r = start_watchers(daemon);
+		start_watchers(daemon);
 	if (r == 0)
 		r = restore(daemon);
 	if (r == 0)
@@ -342,7 +342,6 @@ struct daemon *daemon_free(struct daemon *daemon)
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);
 	grants_end(&daemon->registry);
-	clients_deinit(&daemon->connections);
 	resting_clear(&daemon->registry);
 	assert(!daemon->registry.levels);
 	reload_deinit(daemon);

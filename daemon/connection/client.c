@@ -28,15 +28,13 @@
 #include "daemon/ledger/entries.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
-#include "daemon/process/timer.h"
+#include "daemon/process/loop.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/transport.h"
-
-enum { EVENTS_MAX = 64 /* in one turn of the loop */ };
 
 static bool wants_to_read(const struct client *client)
 {
@@ -55,7 +53,7 @@ void client_watch(struct client *client)
 	const bool listens = reads || client->stall == STALL_RATE;
 	struct epoll_event event = {
 		.events = EPOLLET | (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0),
-		.data.ptr = client,
+		.data.u64 = LOOP_EVENT_TAG | (uintptr_t)client,
 	};
 	int op = client->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 
@@ -63,10 +61,11 @@ void client_watch(struct client *client)
 		return;
 	client->events = event.events;
 	client->has_input = false;
-	if (epoll_ctl(client->connections->w_sockets.fd, op, client->fd, &event) == 0)
+	if (epoll_ctl(loop_epoll, op, client->fd, &event) == 0)
 		return;
 	/* There is no room for one more fd (max_user_watches). */
-	client->events = 0;
+	if (op == EPOLL_CTL_ADD)
+		client->events = 0;
 	client_disconnect(client, 0, REFUSAL_TROUBLE, "the daemon can't wait for more connections; try again later");
 }
 
@@ -179,23 +178,13 @@ static void client_on_event(struct client *client, uint32_t events)
 	connections->call->fd_freed(connections);
 }
 
-static void clients_on_events(struct ev_loop *loop, ev_io *w, int events)
+void clients_take_events(void)
 {
-	struct connections *connections = container_of(w, struct connections, w_sockets);
-	struct epoll_event ready[EVENTS_MAX];
-	int n;
+	struct epoll_event event;
 
-	/* EV_ERROR: epoll has no room for its fd (max_user_watches). */
-	if (events & EV_ERROR) {
-		log_error("can't wait for clients: %s", strerror(ENOSPC));
-		connections->failed = -ENOSPC;
-		ev_break(loop, EVBREAK_ALL);
-		return;
-	}
 	/* Clients are freed at the end of the turn alone, so each of these is there. */
-	n = epoll_wait(w->fd, ready, EVENTS_MAX, 0);
-	for (int i = 0; i < n; i++)
-		client_on_event(ready[i].data.ptr, ready[i].events);
+	while (loop_next_event(&event))
+		client_on_event((struct client *)(uintptr_t)event.data.u64, event.events);
 }
 
 static struct client *client_make(struct connections *connections, int fd, enum client_socket socket,
@@ -333,7 +322,7 @@ void client_free(struct client *client)
 	inflight_undo(client, client->in_flight);
 	/* The keeper's copy would keep it in the epoll instance. */
 	if (client->events != 0)
-		epoll_ctl(connections->w_sockets.fd, EPOLL_CTL_DEL, client->fd, NULL);
+		epoll_ctl(loop_epoll, EPOLL_CTL_DEL, client->fd, NULL);
 	/* The connection before the streams: a peer that sees it closed may rely on the rest being released soon. */
 	deposit_close(client);
 	if (tenant) {
@@ -352,8 +341,6 @@ void client_free(struct client *client)
 	free(client);
 }
 
-static void on_deferred(struct ev_loop *loop, ev_timer *w, int events);
-
 void client_defer(struct client *client)
 {
 	struct connections *connections = client->connections;
@@ -362,7 +349,8 @@ void client_defer(struct client *client)
 		return;
 	client->deferred = true;
 	TAILQ_INSERT_TAIL(&connections->deferred, client, in_deferred);
-	timer_repeat(connections->loop, &connections->w_deferred, on_deferred, DEFER_INTERVAL);
+	if (!ev_is_active(&connections->w_deferred))
+		ev_timer_again(connections->loop, &connections->w_deferred);
 }
 
 void clients_do_deferred(struct connections *connections)
@@ -465,19 +453,6 @@ void task_put_off(struct client_task *task, void (*resume)(struct client_task *)
 	scheduler_add(task->client);
 }
 
-int clients_begin(struct connections *connections)
-{
-	int fd = epoll_create1(EPOLL_CLOEXEC);
-
-	if (fd < 0) {
-		log_error("can't wait for clients: %s", strerror(errno));
-		return -errno;
-	}
-	ev_io_init(&connections->w_sockets, clients_on_events, fd, EV_READ);
-	ev_io_start(connections->loop, &connections->w_sockets);
-	return 0;
-}
-
 void clients_init(struct connections *connections)
 {
 	TAILQ_INIT(&connections->clients);
@@ -485,12 +460,7 @@ void clients_init(struct connections *connections)
 	TAILQ_INIT(&connections->leaving);
 	TAILQ_INIT(&connections->deferred);
 	TAILQ_INIT(&connections->flushing);
+	ev_timer_init(&connections->w_deferred, on_deferred, 0., DEFER_INTERVAL);
 	ev_idle_init(&connections->w_busy, on_busy);
 	deadlines_init(connections);
-}
-
-void clients_deinit(struct connections *connections)
-{
-	if (ev_cb(&connections->w_sockets))
-		fd_close(connections->w_sockets.fd);
 }

@@ -9,9 +9,8 @@ struct entry_client;
 struct peer;
 
 void clients_init(struct connections *);
-/* Begins to watch clients' fds. 0 or a negative errno. */
-int clients_begin(struct connections *);
-void clients_deinit(struct connections *);
+/* In each turn of the loop, first: what it has found of their sockets. */
+void clients_take_events(void);
 /* Takes over the connection. 0, or a negative errno (and the fd is still the caller's). The tenant is NULL for control. */
 int client_new(struct connections *, int fd, enum client_socket, const struct peer *, struct tenant *);
 /* The same for a client of the last daemon. */

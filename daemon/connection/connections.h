@@ -131,7 +131,6 @@ struct connections {
 	ev_idle w_busy; /* while clients wait for their turn, or something is to be freed */
 	ev_timer w_deadlines;
 	ev_timer w_deferred;
-	ev_io w_sockets; /* the epoll instance of clients' sockets */
 
 	struct packet answer; /* the one that is being written, into: */
 	uint8_t answer_buffer[WIRE_PACKET_MAX];

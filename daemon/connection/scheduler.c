@@ -103,10 +103,11 @@ static void on_delayed(struct ev_loop *loop, ev_timer *w, int events);
 static void delay(struct connections *connections, struct tenant *tenant, double wait)
 {
 	set_turn(connections, tenant, TURN_DELAYED);
-	note_delayed(tenant);
 	ev_timer_init(&tenant->w_delayed, on_delayed, MAX(wait, THROTTLE_LEAST), 0.);
 	tenant->w_delayed.data = connections;
 	ev_timer_start(connections->loop, &tenant->w_delayed);
+	/* The last: its clients may have to be closed, and then nothing is delayed. */
+	note_delayed(tenant);
 }
 
 static void on_delayed(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)

@@ -19,6 +19,9 @@
 
 enum { EVENTS_MAX = 64 /* in one turn of the loop */ };
 
+int loop_epoll = -1;
+static struct epoll_event found[EVENTS_MAX]; /* with LOOP_EVENT_TAG */
+static int n_found, n_passed_on;
 static bool refused; /* the kernel did not watch an fd: a watcher is to be called */
 
 /*
@@ -27,7 +30,29 @@ static bool refused; /* the kernel did not watch an fd: a watcher is to be calle
  */
 __attribute__((visibility("default"))) int epoll_wait(int epoll, struct epoll_event *events, int n, int timeout)
 {
-	return epoll_pwait(epoll, events, MIN(n, (int)EVENTS_MAX), refused ? 0 : timeout, NULL);
+	int kept = 0, ready = epoll_pwait(epoll, events, MIN(n, (int)EVENTS_MAX), refused ? 0 : timeout, NULL);
+
+	/* The first call is that of loop_new(). */
+	if (loop_epoll < 0)
+		loop_epoll = epoll;
+	if (epoll != loop_epoll || ready < 0)
+		return ready;
+	n_found = n_passed_on = 0;
+	for (int i = 0; i < ready; i++)
+		if (events[i].data.u64 & LOOP_EVENT_TAG)
+			found[n_found++] = events[i];
+		else
+			events[kept++] = events[i];
+	return kept;
+}
+
+bool loop_next_event(struct epoll_event *ret)
+{
+	if (n_passed_on == n_found)
+		return false;
+	*ret = found[n_passed_on++];
+	ret->data.u64 &= ~LOOP_EVENT_TAG;
+	return true;
 }
 
 static _Noreturn void loop_exit(const char *message)
@@ -61,12 +86,13 @@ static void before_waiting(struct ev_loop *loop)
 struct ev_loop *loop_new(void)
 {
 	static ev_async any;
-	struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+	struct ev_loop *loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
 
 	if (!loop) {
-		log_error("cannot create an event loop: no usable libev backend");
+		log_error("cannot create an event loop: libev can't use epoll");
 		exit(EXIT_FAILURE);
 	}
+	loop_epoll = -1;
 	ev_set_loop_release_cb(loop, before_waiting, NULL);
 	/* The only fd so far is libev's own, for signals and threads: the daemon cannot do without it. */
 	ev_async_init(&any, NULL);

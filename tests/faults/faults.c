@@ -138,6 +138,7 @@
 	_(int, timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *ret), (fd, flags, to, ret), -1) \
 	_(int, unlink, (const char *path), (path), -1) \
 	_(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), -1) \
+	_(int, setns, (int fd, int type), (fd, type), -1) \
 	_(int, unshare, (int flags), (flags), -1) \
 	_(pid_t, waitpid, (pid_t pid, int *ret, int options), (pid, ret, options), -1) \
 	_(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n), -1)

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 #include "daemon/identity/peer.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
+#include "daemon/process/loop.h"
 #include "daemon/registry/resting.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/row.h"
@@ -61,7 +63,7 @@ long allocations_given = -1;
 void turn(struct world *world)
 {
 	allocations_left = allocations_given;
-	if (world->daemon) {
+	if (world->daemon && !world->stands_still) {
 		for (unsigned i = 0; i < TURNS; i++)
 			ev_run(world->daemon->loop, EVRUN_NOWAIT);
 		/* On a slow machine a turn is one request; and not all that a client leaves behind is freed in one turn. */
@@ -70,6 +72,19 @@ void turn(struct world *world)
 	}
 	allocations_given = allocations_left;
 	allocations_left = -1;
+}
+
+void find_events(void)
+{
+	struct epoll_event others[64];
+
+	epoll_wait(loop_epoll, others, ARRAY_SIZE(others), 0);
+}
+
+void take_events(void)
+{
+	find_events();
+	clients_take_events();
 }
 
 void log_begin(int level)

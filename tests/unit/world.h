@@ -82,6 +82,7 @@ struct world {
 	uint32_t max_events;
 	struct daemon *daemon;
 	bool clients_stay_young;
+	bool stands_still; /* turn() does nothing */
 };
 
 struct world *world_new(uint32_t capacity, uint32_t max_events);
@@ -99,6 +100,10 @@ extern long allocations_given;
 
 /* Lets the daemon do all its work. */
 void turn(struct world *);
+/* A part of a turn: looks for events of the clients' sockets. */
+void find_events(void);
+/* … and takes these, without handling requests. */
+void take_events(void);
 
 /* From here on stderr is in memory, with all of this level. */
 void log_begin(int level);

@@ -2,9 +2,13 @@
 
 #include "daemon/connection/scheduler.h"
 
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
 #include "daemon/connection/client.h"
 #include "daemon/connection/inflight.h"
 #include "daemon/process/clock.h"
+#include "daemon/process/loop.h"
 #include "tests/unit/fake_kernel.h"
 
 /* Each of them has a request. */
@@ -150,9 +154,42 @@ TEST(client_that_hangs_up_while_delayed_is_closed)
 	/* The daemon notices only now that the client has read its page. */
 	ck_assert(!inflight_remains(c[0].client));
 	c[0].socket = fd_close(c[0].socket);
-	ev_invoke(world->daemon->loop, &world->daemon->connections.w_sockets, EV_READ);
+	take_events();
 	ck_assert_int_eq(c[0].client->life, LIFE_CLOSING);
 	ck_assert_int_eq(tenant_of(&c[1])->turn, TURN_NONE);
+	set_rate(&c[1], UINT32_MAX);
+	turn(world);
+}
+
+/* For the daemon. */
+static bool no_room;
+__attribute__((visibility("default"))) int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+	if (no_room && op == EPOLL_CTL_ADD) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return (int)syscall(SYS_epoll_ctl, epoll, op, fd, event);
+}
+
+/* As one that had asked when it was accepted: so far it was not watched. */
+TEST(delayed_client_that_cant_be_watched_is_closed)
+{
+	GUARDED(world);
+	CLIENTS(c, world, 2);
+	struct tenant *tenant = tenant_of(&c[0]);
+
+	set_rate(&c[0], 1);
+	scheduler_charge(tenant);
+	ck_assert_int_eq(epoll_ctl(loop_epoll, EPOLL_CTL_DEL, c[0].client->fd, NULL), 0);
+	c[0].client->events = 0;
+	no_room = true;
+	ADD(&c[0]);
+	expect_turns(world, NULL, 0);
+	no_room = false;
+	ck_assert_int_eq(c[0].client->life, LIFE_CLOSING);
+	ck_assert_int_eq(tenant->turn, TURN_NONE);
+	ck_assert(!ev_is_active(&tenant->w_delayed));
 	set_rate(&c[1], UINT32_MAX);
 	turn(world);
 }
@@ -180,7 +217,7 @@ TEST(hangups_of_many_delayed_clients_are_noticed)
 	ck_assert_uint_eq(tenant->throttled, MANY);
 	for (unsigned i = 1; i < MANY; i++)
 		ends[i].socket = fd_close(ends[i].socket);
-	ev_invoke(world->daemon->loop, &world->daemon->connections.w_sockets, EV_READ);
+	take_events();
 	for (unsigned i = 1; i < MANY; i++)
 		ck_assert_int_eq(ends[i].client->life, i == DELAYED_MAX - 1 ? LIFE_OPEN : LIFE_CLOSING);
 	/* Nothing delayed it, so it is to be read. */

@@ -6,6 +6,7 @@
 
 #include "daemon/connection/scheduler.h"
 #include "daemon/limits.h"
+#include "daemon/process/loop.h"
 #include "daemon/registry/tenant.h"
 #include "tests/unit/lists.h"
 
@@ -15,16 +16,16 @@ static struct list long_list(unsigned number)
 	return list_of(number * WIRE_BATCH_MAX, WIRE_BATCH_MAX);
 }
 
-/* The test itself takes requests, until read_again(). */
-static void stop_reading(struct world *world)
+/* The test itself takes requests, until go_on(). */
+static void stand_still(struct world *world)
 {
 	turn(world);
-	ev_io_stop(world->daemon->loop, &world->daemon->connections.w_sockets);
+	world->stands_still = true;
 }
 
-static void read_again(struct world *world)
+static void go_on(struct world *world)
 {
-	ev_io_start(world->daemon->loop, &world->daemon->connections.w_sockets);
+	world->stands_still = false;
 }
 
 static void take_turns_until_answered(const struct end *end)
@@ -46,7 +47,7 @@ TEST(long_request_leaves_turns_to_others)
 	struct end *ends[] = { &greedy, &sibling, &neighbour };
 	struct list list = long_list(0);
 
-	stop_reading(world);
+	stand_still(world);
 	say_list(&greedy, &list);
 	REGISTER(&sibling, "small u32 a");
 	REGISTER(&neighbour, "small u32 a");
@@ -59,7 +60,7 @@ TEST(long_request_leaves_turns_to_others)
 	ck_assert(!has_an_answer(&greedy));
 	expect_granted(&neighbour);
 	expect_granted(&sibling);
-	read_again(world);
+	go_on(world);
 	expect_list(&greedy, &list);
 	ck_assert(!client_goes_on(greedy.client));
 }
@@ -72,9 +73,10 @@ TEST(queued_client_is_reported_once)
 	struct epoll_event event;
 
 	say_at_once(&end, KIND_QUERY);
-	ev_invoke(world->daemon->loop, &world->daemon->connections.w_sockets, EV_READ);
+	take_events();
 	ck_assert_int_eq(end.client->stall, STALL_TURN);
-	ck_assert_int_eq(epoll_wait(world->daemon->connections.w_sockets.fd, &event, 1, 0), 0);
+	find_events();
+	ck_assert(!loop_next_event(&event));
 	turn(world);
 	expect(&end, KIND_ACCOUNT);
 	ck_assert_int_eq(end.client->stall, STALL_NONE);
@@ -88,11 +90,11 @@ static void begin_to_decide(struct end *end)
 {
 	struct list list = long_list(0);
 
-	stop_reading(end->world);
+	stand_still(end->world);
 	say_list(end, &list);
 	client_take_request(end->client);
 	ck_assert(client_goes_on(end->client));
-	read_again(end->world);
+	go_on(end->world);
 }
 
 TEST(client_that_leaves_a_long_request_leaves_nothing)

@@ -3,6 +3,7 @@
 #include "daemon/process/loop.h"
 
 #include <ev.h>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -66,5 +67,28 @@ TEST(watcher_that_is_refused_is_called_at_once)
 	ev_run(loop, 0);
 	ck_assert_uint_gt(refusals, 2);
 	ev_io_stop(loop, &refused);
+	ev_loop_destroy(loop);
+}
+
+/* The daemon's clients are watched so. */
+TEST(events_of_others_are_passed_on)
+{
+	struct ev_loop *loop = loop_new();
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = LOOP_EVENT_TAG | (uintptr_t)loop };
+	int ends[2];
+
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	no_room = false;
+	ck_assert_int_eq(epoll_ctl(loop_epoll, EPOLL_CTL_ADD, ends[0], &event), 0);
+	ck_assert_int_eq(write(ends[1], "x", 1), 1);
+	ev_run(loop, EVRUN_NOWAIT);
+	ck_assert(loop_next_event(&event));
+	ck_assert_ptr_eq((struct ev_loop *)(uintptr_t)event.data.u64, loop);
+	ck_assert_uint_eq(event.events, EPOLLIN);
+	ck_assert(!loop_next_event(&event));
+	ev_run(loop, EVRUN_NOWAIT);
+	ck_assert(!loop_next_event(&event));
+	close(ends[0]);
+	close(ends[1]);
 	ev_loop_destroy(loop);
 }
