@@ -302,7 +302,7 @@ outlive_docker()
 
 prepare_containerd()
 {
-	storage_of /var/lib/containerd && systemctl start containerd
+	storage_of /var/lib/containerd && systemctl start containerd && use_example_policy 20-containers.conf
 }
 
 version_containerd()

@@ -106,18 +106,24 @@ returns_after_kill_of()
 	kill_all "$@" && within 60 is_a_tenant shop && within 60 is_traced shop
 }
 
+is_the_same()
+{
+	[ "$(in_engine leader shop)" = "${leader[shop]}" ]
+}
+
 # Without it for a while; then the engine finds it again.
 outlives_engine()
 {
-	in_engine outlive shop && is_a_tenant shop && is_named shop && is_traced shop &&
-		within 60 in_engine leader shop && [ "$(in_engine leader shop)" = "${leader[shop]}" ]
+	in_engine outlive shop && is_a_tenant shop && is_named shop && is_traced shop && within 60 is_the_same
 }
 
 # The engine says its name all the same.
 starts_without_daemon()
 {
-	systemctl stop "${sockets[@]}" userevd userevd-keeper && in_engine start shop && within 60 has_started shop && has_started shop &&
-		systemctl start "${sockets[@]}" && within 60 is_a_tenant shop && within 10 is_named shop
+	local result
+	systemctl stop "${sockets[@]}" userevd userevd-keeper && in_engine start shop && within 60 has_started shop && has_started shop
+	result=$?
+	systemctl start "${sockets[@]}" && [ $result = 0 ] && within 60 is_a_tenant shop && within 10 is_named shop
 }
 
 shares_user_namespace()
