@@ -169,6 +169,7 @@ start_podman_userns() { podman_by=-v start_podman "$1" --uidmap=0:200000:65536 -
 like podman_userns podman
 
 # Without systemd's help.
+prepare_podman_cgroupfs() { prepare_podman && use_example_policy 20-containers.conf; }
 start_podman_cgroupfs() { podman_option=--cgroup-manager=cgroupfs start_podman "$1"; }
 tenant_podman_cgroupfs() { echo "/libpod_parent/libpod-$(podman inspect --format='{{.Id}}' "$1")"; }
 like podman_cgroupfs podman

@@ -133,13 +133,16 @@ shares_user_namespace()
 
 gets_no_file_without_policy()
 {
+	local result
 	rm $unguarded && systemctl reload userevd || return 1
 	# A service's cgroup is not delegated: it is one of the host's own programs.
 	if [ "$engine" != service ] && shares_user_namespace; then
 		says 'AllowHostUserns=' emit_in shop 1000 third
 	else
 		emit_in shop 1000 third
-	fi && allow_without_guard
+	fi
+	result=$?
+	allow_without_guard && return $result
 }
 
 nothing_is_charged()
