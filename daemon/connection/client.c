@@ -249,7 +249,7 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 	if (!client)
 		return -ENOMEM;
 	client->holder.number = number;
-	client->deposited = true;
+	client->deposited = client->may_repeat = true;
 	holder_enter(&client->holder);
 	if (!client->holder.greeted)
 		deadline_set(client);

@@ -75,6 +75,7 @@ struct client {
 	bool asks;	    /* its request has not been answered */
 	bool in_socket;	    /* its request is still in its socket */
 	bool deferred;	    /* it is looked after in a moment */
+	bool may_repeat;    /* the daemon before may have handled its next request already */
 	bool deposited;	    /* the next daemon will find its connection, and its request in that */
 	bool later;	    /* its answer waits until the daemon may send fds again: it is deferred */
 	bool files_unread;  /* since it was sent files: as of the last look */

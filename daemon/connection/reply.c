@@ -18,7 +18,7 @@ void client_end_request(struct client *client)
 {
 	if (!client->asks)
 		return;
-	client->asks = false;
+	client->asks = client->may_repeat = false;
 	shares_enter(&client->holder);
 	/* A request that stays there would be answered again and again. */
 	if (client->in_socket && transport_drop(client->fd) < 0)

@@ -47,6 +47,11 @@ int handle_release(struct client *client, const struct message *message)
 				  "the daemon is out of memory; try again later");
 		return 0;
 	}
+	/* Then this answers as the daemon before would have: it has released those that are not held any more. */
+	if (client->may_repeat) {
+		released.released += released.not_held;
+		released.not_held = 0;
+	}
 	encode_fixed(client_answer(client, KIND_RELEASED, message->serial, 0), KIND_RELEASED, &released);
 	client_send(client, NULL, 0);
 	return 0;

@@ -127,3 +127,18 @@ TEST(connection_that_ends_unread_is_deposited)
 	expect_all_gone(world);
 	ck_assert_uint_eq(count_deposits(), 1);
 }
+
+/* A daemon is killed after it has released, and before it has answered: the next one finds the request again. */
+TEST(repeated_release_is_answered_as_the_first_time)
+{
+	KEPT(world);
+	WELCOMED(end, world, 1);
+
+	say_release(&end, 7);
+	expect_released(&end, 0);
+	world_restart(world);
+	say_release(&end, 7);
+	expect_released(&end, 1);
+	say_release(&end, 7);
+	expect_released(&end, 0);
+}
