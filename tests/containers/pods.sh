@@ -41,7 +41,7 @@ cri=tests/containers/cri.py
 # import_program: into containerd's images for pods; it is the pause container, too.
 import_program()
 {
-	local folder=$storage/image
+	local folder=$storage/pods
 	mkdir -p $folder && image >$folder/layer.tar &&
 		printf '{"architecture":"amd64","os":"linux","config":{"Env":["PATH=/usr/bin"],"Entrypoint":["sleep","infinity"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
 			"$(sha256sum <$folder/layer.tar | cut -d' ' -f1)" >$folder/config.json &&
