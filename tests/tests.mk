@@ -2,7 +2,7 @@
 #
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
-TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
+TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
 	liblttng-ust-dev mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
 
 # Alternatives to userevd, and gnuplot.

@@ -141,6 +141,27 @@ check 'a timeline for viewers' json '(lambda events: len([e for e in events if e
 	{e["name"] for e in events if e["ph"] == "M"} == {"process_name", "thread_name"} and
 	all(e["args"]["n"] == i for i, e in enumerate(e for e in events if e["name"] == "counted")))(it["traceEvents"])' \
 	"$ctl" report --format=perfetto "$file"
+# ctf EXPRESSION: what babeltrace2 prints of the file matches it, in a line of its own.
+ctf()
+{
+	rm -rf "$scratch/ctf"
+	"$ctl" report --format=ctf --output="$scratch/ctf" "$file" && babeltrace2 "$scratch/ctf" >"$scratch/babel" 2>"$scratch/babel.error"
+	[ ! -s "$scratch/babel.error" ] || { cat "$scratch/babel.error"; return 1; }
+	grep -E "$1" "$scratch/babel" || { head -3 "$scratch/babel"; return 1; }
+}
+ctf_has_all_records()
+{
+	ctf 'counted: .* procname = "userevctl", tenant = "/.* { n = 0 }$' && diff <(sed -n 's/.* counted: .*{ n = \([0-9]*\) }$/\1/p' "$scratch/babel") <(seq 0 99)
+}
+if command -v babeltrace2 >/dev/null; then
+	check 'a trace for babeltrace2' ctf_has_all_records
+	"$ctl" record -o "$file" -- "$ctl" emit 'types u8 a; s16 b; s8 small; u64 c; char[6] d; struct blob e 3; __rel_loc char[] f; __rel_loc u16[] g; s32 event' \
+		a=255 b=-2 small=-3 c=18446744073709551615 d=chars e=c0ffee 'f=a "string" /é' g='[1,2,65535]' event=-1 2>/dev/null
+	check '… has every type' ctf '\{ a = 255, b = -2, small = -3, c = 18446744073709551615, d = "chars", e = \[ \[0\] = 192, \[1\] = 255, \[2\] = 238 \], f = "a \\"string\\" /é", .*g = \[ \[0\] = 1, \[1\] = 2, \[2\] = 65535 \], event = -1 \}$'
+	[ "$without_trace_cmd" ] || check '… which trace-cmd reads, too' says ' types: +a=255 b=-2 small=-3 c=18446744073709551615 d=chars e=c0ffee f=a "string" /é event=-1$' trace-cmd report "$file"
+	check '… and a directory is needed' exits 2 "$ctl" report --format=ctf "$file"
+	check '… that can be written' exits 1 "$ctl" report --format=ctf --output=/no/such "$file"
+fi
 check 'a reader that goes' says_nothing sh -c '"$0" report "$1" | head -1 >/dev/null' "$ctl" "$file"
 check 'no file' exits 1 "$ctl" report "$scratch/nothing"
 : >"$scratch/empty"

@@ -38,9 +38,9 @@ static void put_print(struct text *print, struct text *arguments, const struct f
 	const char *name = field->name, *form = "%s", *argument = "REC->";
 
 	if (field->kind == FIELD_UNSIGNED)
-		form = field->size == sizeof(uint64_t) ? "%llu" : "%u";
+		form = field->size == 8 ? "%llu" : "%u";
 	else if (field->kind == FIELD_SIGNED)
-		form = field->size == sizeof(uint64_t) ? "%lld" : "%d";
+		form = field->size == 8 ? "%lld" : field->size == 4 ? "%d" : field->size == 2 ? "%hd" : "%hhd";
 	else if (field->kind == FIELD_STRUCT)
 		argument = "__print_hex_str(REC->";
 	else if (field->kind != FIELD_CHARS && !field->is_text)

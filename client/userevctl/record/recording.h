@@ -49,3 +49,10 @@ struct timeline *timeline_begin(FILE *);
 void timeline_put(struct timeline *, const struct taken_record *);
 void timeline_missed(struct timeline *, uint64_t lost);
 void timeline_end(struct timeline *);
+
+/* ctf.c: the same in the Common Trace Format, in a directory, which is made. 0 or a negative errno. */
+struct ctf;
+int ctf_begin(const char *directory, struct ctf **ret);
+void ctf_put(struct ctf *, const struct taken_record *);
+void ctf_missed(struct ctf *, uint64_t lost);
+int ctf_end(struct ctf *);

@@ -12,20 +12,32 @@ struct report {
 	struct ctl *ctl;
 	struct record_view view;
 	const char *format; /* NULL: as tail */
+	const char *directory;
 	struct reading *reading;
-	struct timeline *timeline;
+	struct timeline *timeline; /* NULL: another format; the same of: */
+	struct ctf *ctf;
 	uint64_t missed; /* of all events and tenants */
 };
 
 static bool report_put(struct record_sink *sink, const struct taken_record *record)
 {
-	timeline_put(((struct report *)sink)->timeline, record);
+	struct report *report = (struct report *)sink;
+
+	if (report->ctf)
+		ctf_put(report->ctf, record);
+	else
+		timeline_put(report->timeline, record);
 	return true;
 }
 
 static void report_missed(struct record_sink *sink, uint64_t missed)
 {
-	timeline_missed(((struct report *)sink)->timeline, missed);
+	struct report *report = (struct report *)sink;
+
+	if (report->ctf)
+		ctf_missed(report->ctf, missed);
+	else
+		timeline_missed(report->timeline, missed);
 }
 
 static int explain_fault(const char *path, int fault)
@@ -95,21 +107,50 @@ static int report_faults(const struct report *report)
 	return missing > 0 || damaged > 0 ? EXIT_REFUSED : EXIT_DONE;
 }
 
+/* 0 or a negative errno. */
+static int begin_format(struct report *report)
+{
+	const char *format = report->format ? report->format : "text";
+	int r = 0;
+
+	if (streq(format, "text"))
+		return 0;
+	report->view.sink = &report->sink;
+	if (streq(format, "ctf"))
+		r = ctf_begin(report->directory, &report->ctf);
+	else
+		report->timeline = timeline_begin(report->ctl->output.file);
+	return r;
+}
+
+static int end_format(struct report *report)
+{
+	if (report->timeline)
+		timeline_end(report->timeline);
+	return report->ctf ? ctf_end(report->ctf) : 0;
+}
+
+static int explain_directory(const struct report *report, int error)
+{
+	ctl_error("cannot write to %s: %s.", report->directory, strerror(-error));
+	return error == -EACCES || error == -EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
+}
+
 static int report_all(struct report *report)
 {
-	int r, exit_code = EXIT_DONE;
+	int r, exit_code = EXIT_DONE, error;
 
 	r = reading_open(report->ctl->argv[0], &report->reading);
 	if (r != 0)
 		return explain_fault(report->ctl->argv[0], r);
-	if (report->format && streq(report->format, "perfetto")) {
-		report->timeline = timeline_begin(report->ctl->output.file);
-		report->view.sink = &report->sink;
+	error = begin_format(report);
+	if (error == 0) {
+		r = report_records(report, &exit_code);
+		error = end_format(report);
 	}
-	r = report_records(report, &exit_code);
-	if (report->timeline)
-		timeline_end(report->timeline);
-	if (r == 0 && !record_view_done(&report->view))
+	if (error < 0)
+		exit_code = explain_directory(report, error);
+	else if (r == 0 && !record_view_done(&report->view))
 		exit_code = report_faults(report);
 	reading_free(report->reading);
 	return exit_code;
@@ -121,16 +162,22 @@ static int report_run(struct ctl *ctl)
 	int r, output;
 
 	options_read(ctl, &report, 1, INT32_MAX);
+	if ((report.format && streq(report.format, "ctf")) != (report.directory != NULL)) {
+		ctl_error("report: --format=ctf and --output=DIR belong together.");
+		return EXIT_USAGE;
+	}
 	report.view.output = &ctl->output;
 	r = report_all(&report);
 	output = ctl_finish(ctl);
 	return r == EXIT_DONE ? output : r;
 }
 
-static const char *const formats[] = { "text", "perfetto", NULL };
+static const char *const formats[] = { "text", "perfetto", "ctf", NULL };
 static const struct option_row report_options[] = {
 	VALUE_ROW("format", "FORMAT", OPTION_WORD, struct report, format, .words = formats,
-		  .help = "text, or perfetto: JSON for the viewers of Perfetto and Chrome"),
+		  .help = "text; perfetto: JSON for the viewers of Perfetto and\n"
+			  "Chrome; ctf: for babeltrace2 and Trace Compass"),
+	TEXT_ROW("output", "DIR", struct report, directory, "the directory of ctf, which is made"),
 	TEXT_ROW("tenant", "TENANT", struct report, view.tenant, "only records of tenants with this name or path"),
 	NUMBER_ROW("count", "N", struct report, view.most, 1, UINT64_MAX, "end after N records"),
 	{ 0 },
