@@ -224,6 +224,9 @@ start "$scratch/program" sh -c 'exec "$0" emit --stdin "counted u32 n" <"$1"' "$
 within says '^counted' "$ctl" events
 check 'records of the daemon' recorded_from_the_daemon
 exec 7>&-
+check 'the progress on a terminal' says '0 records, 0 lost, 0.0 MB, [0-9] s left.*0 records, 0 lost, 0.0 MB in' \
+	script -qec "'$ctl' record -o '$file' --max-time=2 counted" /dev/null
+check '… and nowhere else' says_not ' left' "$ctl" record -o "$file" --max-time=1 counted
 end_all
 end $daemon 2>/dev/null
 daemon=
