@@ -311,7 +311,7 @@ $(call programs,$(filter tests/unit/client/%,$(UNIT_SOURCES))): $(B)/tests/clien
 $(UNIT_TESTS): $(SUITE_OBJECTS) $(B)/tests/helpers.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %/helpers.a,$^) $(filter %/keeper.a %/client.a,$^) $(filter %/daemon.a,$^) \
-		-o $@ -pthread -lev $(call pkg,--libs,check)
+		-o $@ -pthread -lev $(call pkg,--libs,check libzstd)
 
 $(INTEGRATION_TESTS) $(B)/tests/test_confined: $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'

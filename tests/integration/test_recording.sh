@@ -107,6 +107,9 @@ check '… as JSON' json 'it["records"] == 100 and it["lost"] == 0 and it["bytes
 	sh -c '"$0" record --json -o "$1" -- sh -c "$2" "$0" 2>&1' "$ctl" "$file" "$numbered"
 check '--count ends a recording' says '^userevctl: 10 records, 0 lost' "$ctl" record --count=10 -o "$file" -- sh -c "$numbered" "$ctl"
 
+check 'a compressed recording' exits 0 "$ctl" record --compress -o "$file" -- sh -c "$numbered" "$ctl"
+check '… has all records, for trace-cmd, too' are_all 100
+
 numbers_of()
 {
 	"$ctl" record -o "$file" --max-size=64K --keep="$1" -- sh -c 'seq 0 11999 | sed s/^/n=/ | "$0" emit --stdin "counted u32 n"' "$ctl" 2>"$scratch/record.error" &&
@@ -272,7 +275,7 @@ check 'two recorders at once, one with a filter' two_recorders
 killed_recording_is_readable()
 {
 	made --count=100000 --every=1 --number=n 'counted u32 n; u64 more'
-	recording -o "$file" --foreign counted
+	recording -o "$file" --foreign "$@" counted
 	touch "$scratch/go"
 	within eval '[ "$(numbers "$file" | wc -l)" -gt 100 ]'
 	kill -9 $recorder
@@ -282,6 +285,7 @@ killed_recording_is_readable()
 	diff "$scratch/numbers" <(seq 0 $(($(wc -l <"$scratch/numbers") - 1))) && grep -q 'the recorder was killed' "$scratch/report.error"
 }
 check 'the file of a killed recorder has all until then' killed_recording_is_readable
+check '… also a compressed one' killed_recording_is_readable --compress
 check '… and the next recorder removes its instance' exits 0 "$ctl" record -o "$scratch/next.dat" --foreign --wait --max-time=1 counted
 check '… indeed' no_instance
 
@@ -301,12 +305,13 @@ check 'overwritten records are counted' overrun_is_counted
 many_records()
 {
 	made --count=300000 --number=n 'counted u32 n; u64 more'
-	recording -o "$file" --foreign counted
+	recording -o "$file" --foreign "$@" counted
 	emit
 	ends 0
 	add_up 300000
 }
 check 'many records at once are written, or counted' many_records
+check '… also compressed' many_records --compress
 
 full_disk_of_tracefs()
 {

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <zstd.h>
 
 #include "client/userevctl/ctl.h"
 #include "client/userevctl/record/trace_dat.h"
@@ -31,6 +32,9 @@ struct reading {
 	uint64_t size; /* of the pages that are in the file */
 	uint64_t place;
 	uint64_t damaged;
+	bool compressed;
+	uint8_t chunk[DAT_CHUNK_PAGES * DAT_PAGE]; /* pages of a compressed chunk: */
+	size_t chunk_at, chunk_size;
 	uint8_t buffer[DAT_PAGE];
 	struct page page;
 	size_t end; /* of the page; 0: a page has to be read */
@@ -51,7 +55,7 @@ static int read_head(struct reading *reading, uint64_t size)
 		return READING_EMPTY;
 	if (memcmp(header, "\x17\x08\x44tracing", 10) != 0)
 		return READING_NONE;
-	if (!dat_read_header(header, &half))
+	if (!dat_read_header(header, &half, &reading->compressed))
 		return READING_OTHER_PROGRAM;
 	n = pread(reading->fd, options, sizeof(options), (off_t)(DAT_PAGE + half * DAT_HALF));
 	if (n < 0)
@@ -59,6 +63,8 @@ static int read_head(struct reading *reading, uint64_t size)
 	if (!dat_read_options(options, (size_t)n, &reading->totals))
 		return n < (ssize_t)sizeof(options) ? READING_EMPTY : READING_OTHER_PROGRAM;
 	reading->size = MIN(reading->totals.bytes, size - MIN(size, (uint64_t)DAT_DATA));
+	/* In front of the chunks is their number. */
+	reading->place = reading->compressed ? MIN(reading->size, (uint64_t)sizeof(uint32_t)) : 0;
 	return 0;
 }
 
@@ -83,22 +89,70 @@ int reading_open(const char *path, struct reading **ret)
 	return r;
 }
 
+/* Of the file, at the place: 1; 0: it is too short; or a negative errno. */
+static int take_bytes(struct reading *reading, void *to, size_t size)
+{
+	ssize_t n = 0;
+
+	if (reading->size - reading->place < size)
+		return 0;
+	n = pread(reading->fd, to, size, (off_t)(DAT_DATA + reading->place));
+	if (n < 0)
+		return -errno;
+	if ((size_t)n < size)
+		return 0;
+	reading->place += size;
+	return 1;
+}
+
+/* The same of the next chunk's pages. A chunk whose size is wrong ends the file, since the next one is not found. */
+static int read_chunk(struct reading *reading)
+{
+	static uint8_t bytes[ZSTD_COMPRESSBOUND(DAT_CHUNK_PAGES * DAT_PAGE)];
+	uint32_t header[2];
+	int r = take_bytes(reading, header, sizeof(header));
+	size_t size;
+
+	if (r <= 0)
+		return r;
+	if (header[0] > sizeof(bytes) || header[1] > sizeof(reading->chunk)) {
+		reading->damaged++;
+		reading->place = reading->size;
+		return 0;
+	}
+	r = take_bytes(reading, bytes, header[0]);
+	if (r <= 0)
+		return r;
+	size = ZSTD_decompress(reading->chunk, sizeof(reading->chunk), bytes, header[0]);
+	if (ZSTD_isError(size) || size != header[1] || size % DAT_PAGE != 0) {
+		reading->damaged++;
+		size = 0;
+	}
+	reading->chunk_at = 0;
+	reading->chunk_size = size;
+	return 1;
+}
+
 /* 1; 0 at the end; or a negative errno. A page that is not whole is no page. */
 static int read_page(struct reading *reading)
 {
-	while (reading->size - reading->place >= DAT_PAGE) {
-		ssize_t n = pread(reading->fd, reading->buffer, DAT_PAGE, (off_t)(DAT_DATA + reading->place));
+	int r = 1;
 
-		if (n < 0)
-			return -errno;
-		if (n < DAT_PAGE)
-			return 0;
-		reading->place += DAT_PAGE;
-		if (page_open(&reading->page, &reading->end))
+	while (r > 0) {
+		if (!reading->compressed) {
+			r = take_bytes(reading, reading->buffer, DAT_PAGE);
+		} else if (reading->chunk_at < reading->chunk_size) {
+			memcpy(reading->buffer, reading->chunk + reading->chunk_at, DAT_PAGE);
+			reading->chunk_at += DAT_PAGE;
+		} else {
+			r = read_chunk(reading);
+			continue;
+		}
+		if (r > 0 && page_open(&reading->page, &reading->end))
 			return 1;
-		reading->damaged++;
+		reading->damaged += r > 0;
 	}
-	return 0;
+	return r;
 }
 
 static bool learn_event(struct reading *reading, const struct page_entry *entry)

@@ -24,7 +24,7 @@ struct recorder {
 	const char *path, *filter;
 	uint64_t max_time, max_size; /* s and bytes; 0: no limit */
 	uint64_t keep;		     /* older files, each of that size; 0: the recording ends at its size */
-	bool wait, foreign;
+	bool wait, foreign, compress;
 
 	struct recording *recording; /* NULL: the next file could not be made */
 	struct totals before;	     /* of the files before this one */
@@ -72,7 +72,8 @@ static int record_rotate(struct recorder *recorder)
 		if (rename(i > 1 ? from : recorder->path, to) < 0 && errno != ENOENT)
 			r = -errno;
 	}
-	return r < 0 ? r : recording_create(recorder->path, recorder->max_size, &recorder->recording);
+	return r < 0 ? r
+		     : recording_create(recorder->path, recorder->max_size, recorder->compress, &recorder->recording);
 }
 
 static bool record_put(struct record_sink *sink, const struct taken_record *record)
@@ -133,7 +134,7 @@ static void record_flush(struct record_sink *sink)
 
 static int record_create(struct recorder *recorder)
 {
-	const int r = recording_create(recorder->path, recorder->max_size, &recorder->recording);
+	const int r = recording_create(recorder->path, recorder->max_size, recorder->compress, &recorder->recording);
 
 	if (r == 0)
 		return EXIT_DONE;
@@ -293,6 +294,7 @@ static const struct option_row record_options[] = {
 		  .help = "end with so many bytes of records; also 500K or 20M"),
 	NUMBER_ROW("keep", "N", struct recorder, keep, 1, 9999,
 		   "at that size go on with another file, and keep N older ones: FILE.1 ..."),
+	FLAG_ROW("compress", struct recorder, compress, "the records take less room; trace-cmd needs its zstd"),
 	NUMBER_ROW("count", "N", struct recorder, view.most, 1, UINT64_MAX, "end after N records"),
 	TEXT_ROW("tenant", "TENANT", struct recorder, view.tenant, "only records of tenants with this name or path"),
 	TEXT_ROW("filter", "FILTER", struct recorder, filter, "only records for which this is true, as with tail"),

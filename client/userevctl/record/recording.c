@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <zstd.h>
 
 #include "client/userevctl/ctl.h"
 #include "client/userevctl/record/trace_dat.h"
@@ -21,7 +22,7 @@
 #include "protocol/event/description.h"
 
 enum {
-	PAGES = 64, /* that wait to be written, together */
+	PAGES = DAT_CHUNK_PAGES, /* that wait to be written, together */
 	FORMATS_MAX = DAT_HALF / 4 * 3,
 	COMMS_MAX = DAT_HALF / 8,
 	WRITERS_MAX = 65536,
@@ -53,6 +54,9 @@ struct recording {
 	uint64_t bytes;	  /* of the pages before the buffer */
 	uint64_t written; /* records in these */
 	uint64_t taken;	  /* all records */
+	bool changed;	  /* there is something in the buffer that is not written */
+	uint32_t chunks;
+	uint64_t chunk_written; /* when the last one was, in ns */
 	uint64_t missed;
 
 	struct known_event *events;
@@ -90,7 +94,7 @@ static int write_texts(struct recording *recording)
 	int r;
 
 	dat_put_half(&half, other, &recording->texts, &recording->totals);
-	dat_put_header(&header, other);
+	dat_put_header(&header, other, recording->texts.compressed);
 	r = write_at(recording->fd, half.at, half.n, DAT_PAGE + (uint64_t)other * DAT_HALF, &done);
 	if (r == 0)
 		r = write_at(recording->fd, header.at, header.n, 0, &done);
@@ -137,6 +141,41 @@ static int write_pages(struct recording *recording)
 	return r;
 }
 
+/*
+ * All pages of the buffer, compressed together, behind those before: nothing is written twice, since a page that is hardly filled takes no
+ * room here. The number of chunks is at the beginning of all.
+ */
+static int write_chunk(struct recording *recording)
+{
+	static uint8_t chunk[DAT_CHUNK_HEADER + ZSTD_COMPRESSBOUND(PAGES * DAT_PAGE)];
+	const size_t pages = recording->n_full + (recording->page.used > 0);
+	const size_t size = ZSTD_compress(chunk + DAT_CHUNK_HEADER, sizeof(chunk) - DAT_CHUNK_HEADER, recording->buffer,
+					  pages * DAT_PAGE, 1);
+	const uint32_t header[] = { (uint32_t)size, (uint32_t)(pages * DAT_PAGE) }, chunks = recording->chunks + 1;
+	size_t done;
+	int r;
+
+	memcpy(chunk, header, sizeof(header));
+	r = ZSTD_isError(size)
+		    ? -EIO
+		    : write_at(recording->fd, chunk, DAT_CHUNK_HEADER + size, DAT_DATA + recording->bytes, &done);
+	if (r == 0)
+		r = write_at(recording->fd, (const uint8_t *)&chunks, sizeof(chunks), DAT_DATA, &done);
+	for (size_t i = 0; r == 0 && i < pages; i++)
+		recording->written += recording->records[i];
+	if (r == 0) {
+		recording->chunks = chunks;
+		recording->bytes += DAT_CHUNK_HEADER + size;
+		recording->totals.bytes = recording->bytes;
+		recording->totals.records = recording->written;
+	}
+	recording->chunk_written = ctl_now_ns();
+	recording->records[0] = 0;
+	recording->n_full = 0;
+	recording->page = (struct page){ .at = recording->buffer };
+	return r;
+}
+
 static void keep_error(struct recording *recording, int r)
 {
 	if (recording->error == 0)
@@ -148,8 +187,9 @@ static int flush(struct recording *recording, bool ended)
 	const struct totals before = recording->totals;
 	struct totals *totals = &recording->totals;
 
-	if (recording->error == 0)
-		keep_error(recording, write_pages(recording));
+	if (recording->error == 0 && recording->changed)
+		keep_error(recording, (recording->texts.compressed ? write_chunk : write_pages)(recording));
+	recording->changed = false;
 	totals->lost = recording->missed + recording->taken - totals->records;
 	totals->ended = ended;
 	/* Of processes that come and go, at most once in a second. */
@@ -164,6 +204,10 @@ static int flush(struct recording *recording, bool ended)
 
 int recording_flush(struct recording *recording)
 {
+	/* A few records at a time cannot be compressed well. */
+	if (recording->texts.compressed && recording->n_full < PAGES / 4 &&
+	    ctl_now_ns() - recording->chunk_written < NS_PER_S)
+		return recording->error;
 	return flush(recording, false);
 }
 
@@ -171,6 +215,7 @@ int recording_flush(struct recording *recording)
 static bool recording_put_entry(struct recording *recording, uint64_t time, uint16_t type, int32_t pid,
 				const void *payload, size_t size)
 {
+	recording->changed = true;
 	if (page_put(&recording->page, time, type, pid, payload, size))
 		return true;
 	if (recording->most > 0 && recording->bytes + (recording->n_full + 2) * DAT_PAGE > recording->most)
@@ -181,6 +226,7 @@ static bool recording_put_entry(struct recording *recording, uint64_t time, uint
 	recording->n_full = recording->error < 0 ? 0 : recording->n_full + (recording->page.used > 0);
 	recording->page = (struct page){ .at = recording->buffer + recording->n_full * DAT_PAGE };
 	recording->records[recording->n_full] = 0;
+	recording->changed = true;
 	return page_put(&recording->page, time, type, pid, payload, size);
 }
 
@@ -359,10 +405,11 @@ static void recording_free(struct recording *recording)
 	free(recording);
 }
 
-int recording_create(const char *path, uint64_t most, struct recording **ret)
+int recording_create(const char *path, uint64_t most, bool compressed, struct recording **ret)
 {
 	struct recording *recording = must(calloc(1, sizeof(*recording)));
 	struct stat status;
+	size_t done;
 	int r = 0;
 
 	recording->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -376,6 +423,7 @@ int recording_create(const char *path, uint64_t most, struct recording **ret)
 		r = -errno;
 	recording->most = most;
 	recording->half = 1;
+	recording->texts.compressed = compressed;
 	recording->page.at = recording->buffer;
 	recording->n_types = TYPE_FIRST;
 	recording->texts.formats = (struct bytes){ .at = must(malloc(FORMATS_MAX)), .size = FORMATS_MAX };
@@ -385,6 +433,11 @@ int recording_create(const char *path, uint64_t most, struct recording **ret)
 	add_format(recording, TYPE_LOST, "userevctl_lost", NOTE_LOST);
 	if (r == 0)
 		r = write_texts(recording);
+	if (r == 0 && compressed) {
+		recording->bytes = sizeof(recording->chunks);
+		r = write_at(recording->fd, (const uint8_t *)&recording->chunks, sizeof(recording->chunks), DAT_DATA,
+			     &done);
+	}
 	if (r < 0) {
 		recording_free(recording);
 		return r;

@@ -14,8 +14,11 @@ struct totals {
 
 /* recording.c: writes one. */
 struct recording;
-/* 0 or a negative errno; -EBUSY: another recorder writes this file. `most`: bytes of records; 0: no limit. */
-int recording_create(const char *path, uint64_t most, struct recording **ret);
+/*
+ * 0 or a negative errno; -EBUSY: another recorder writes this file. `most`: bytes of records; 0: no limit. A compressed one is written
+ * at most once a second, unless there is much to write.
+ */
+int recording_create(const char *path, uint64_t most, bool compressed, struct recording **ret);
 /* False: it is full. A record that cannot be written counts as lost. */
 bool recording_put(struct recording *, const struct taken_record *);
 /* So many records were lost here. */

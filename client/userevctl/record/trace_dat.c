@@ -90,32 +90,35 @@ static uint64_t half_place(unsigned half)
 	return DAT_PAGE + (uint64_t)half * DAT_HALF;
 }
 
-void dat_put_header(struct bytes *out, unsigned half)
+void dat_put_header(struct bytes *out, unsigned half, bool compressed)
 {
 	bytes_put(out, magic, sizeof(magic));
 	put_u32(out, DAT_PAGE);
-	bytes_put(out, "none\0", sizeof("none\0")); /* the compression, and its version */
+	/* The compression, and its version, which readers do not ask for. */
+	bytes_put(out, compressed ? "zstd\0" : "none\0", sizeof("none\0"));
 	put_u64(out, half_place(half));
 }
 
-bool dat_read_header(const uint8_t header[static DAT_HEADER], unsigned *ret_half)
+bool dat_read_header(const uint8_t header[static DAT_HEADER], unsigned *ret_half, bool *ret_compressed)
 {
 	uint8_t other[DAT_HEADER];
 
-	for (*ret_half = 0; *ret_half < 2; ++*ret_half) {
+	for (unsigned i = 0; i < 4; i++) {
 		struct bytes bytes = { .at = other, .size = sizeof(other) };
 
-		dat_put_header(&bytes, *ret_half);
+		*ret_half = i & 1;
+		*ret_compressed = i & 2;
+		dat_put_header(&bytes, *ret_half, *ret_compressed);
 		if (memcmp(header, other, sizeof(other)) == 0)
 			return true;
 	}
 	return false;
 }
 
-static void put_section(struct bytes *out, uint16_t id, uint64_t size)
+static void put_section(struct bytes *out, uint16_t id, uint64_t size, bool compressed)
 {
 	put_u16(out, id);
-	put_u16(out, 0); /* flags: not compressed */
+	put_u16(out, compressed);
 	put_u32(out, 0); /* no description */
 	put_u64(out, size);
 }
@@ -168,7 +171,7 @@ void dat_put_options(struct bytes *out, unsigned half, const struct dat_texts *t
 
 	snprintf(version, sizeof(version), "%s%s", program, VERSION);
 	snprintf(stats, sizeof(stats), stats_form, totals->records, totals->lost, totals->ended);
-	put_section(out, OPTION_DONE, DAT_LEAD - 2 * SECTION_HEADER);
+	put_section(out, OPTION_DONE, DAT_LEAD - 2 * SECTION_HEADER, false);
 	put_option(out, OPTION_VERSION, version, sizeof(version));
 	put_option(out, OPTION_CPUCOUNT, &cpus, sizeof(cpus));
 	put_option(out, OPTION_HEADER_INFO, &headers, sizeof(headers));
@@ -185,9 +188,9 @@ void dat_put_half(struct bytes *out, unsigned half, const struct dat_texts *text
 
 	dat_put_options(out, half, texts, totals);
 	bytes_put(out, zeros, DAT_LEAD - SECTION_HEADER - out->n);
-	put_section(out, OPTION_BUFFER, 0);
+	put_section(out, OPTION_BUFFER, 0, texts->compressed);
 
-	put_section(out, OPTION_HEADER_INFO, header_info_size());
+	put_section(out, OPTION_HEADER_INFO, header_info_size(), false);
 	bytes_put(out, "header_page", sizeof("header_page"));
 	put_u64(out, strlen(page_header));
 	bytes_put(out, page_header, strlen(page_header));
@@ -195,13 +198,13 @@ void dat_put_half(struct bytes *out, unsigned half, const struct dat_texts *text
 	put_u64(out, strlen(entry_header));
 	bytes_put(out, entry_header, strlen(entry_header));
 
-	put_section(out, OPTION_EVENT_FORMATS, formats_size(texts));
+	put_section(out, OPTION_EVENT_FORMATS, formats_size(texts), false);
 	put_u32(out, 1); /* systems */
 	bytes_put(out, "user_events", sizeof("user_events"));
 	put_u32(out, texts->n_formats);
 	bytes_put(out, texts->formats.at, texts->formats.n);
 
-	put_section(out, OPTION_CMDLINES, sizeof(uint64_t) + texts->comms.n);
+	put_section(out, OPTION_CMDLINES, sizeof(uint64_t) + texts->comms.n, false);
 	put_u64(out, texts->comms.n);
 	bytes_put(out, texts->comms.at, texts->comms.n);
 }

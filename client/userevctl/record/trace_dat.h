@@ -12,6 +12,8 @@ enum {
 	DAT_HEADER = 32,
 	DAT_LEAD = 1024, /* longer than the options of a half */
 	DAT_FORMAT_MAX = 32768,
+	DAT_CHUNK_PAGES = 64,			 /* that are compressed together, at most */
+	DAT_CHUNK_HEADER = 2 * sizeof(uint32_t), /* the size compressed, and the size of the pages */
 
 	/* Types of entries in pages. The kernel's own begin below these, and none of its records are in a recording. */
 	TYPE_EVENT = 1000, /* tells the name and the fields of a type */
@@ -31,18 +33,19 @@ struct bytes {
 };
 void bytes_put(struct bytes *, const void *, size_t);
 
-/* The file's first bytes; they point at half 0 or 1. */
-void dat_put_header(struct bytes *, unsigned half);
+/* The file's first bytes; they point at half 0 or 1. `compressed`: the pages are. */
+void dat_put_header(struct bytes *, unsigned half, bool compressed);
 /* The texts that trace-cmd needs: formats of events, each behind its size, and names of processes. */
 struct dat_texts {
 	uint32_t n_formats;
 	struct bytes formats, comms;
+	bool compressed; /* the pages are, not these texts */
 };
 /* A half, whose place in the file is its number; only the options at its beginning have the totals. */
 void dat_put_half(struct bytes *, unsigned half, const struct dat_texts *, const struct totals *);
 void dat_put_options(struct bytes *, unsigned half, const struct dat_texts *, const struct totals *);
 /* The half that a header points at. False: it is no header of ours. */
-bool dat_read_header(const uint8_t header[static DAT_HEADER], unsigned *ret_half);
+bool dat_read_header(const uint8_t header[static DAT_HEADER], unsigned *ret_half, bool *ret_compressed);
 bool dat_read_options(const uint8_t *options, size_t size, struct totals *ret);
 
 /* format.c: the text of an event's format file in tracefs, for that type. */

@@ -11,6 +11,7 @@
 #define GOLDEN "tests/unit/client/userevctl/record/"
 
 static char directory[64], path[128];
+static bool compressed;
 
 static void begin(void)
 {
@@ -52,7 +53,7 @@ static struct recording *recording_of(uint32_t n, uint64_t ns)
 {
 	struct recording *recording;
 
-	ck_assert_int_eq(recording_create(path, 0, &recording), 0);
+	ck_assert_int_eq(recording_create(path, 0, compressed, &recording), 0);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct taken_record record = record_of(UINT64_C(1700000000000000000) + i * ns, &i);
 
@@ -109,10 +110,13 @@ TEST(records_come_back_as_they_were)
 	static const uint64_t apart[] = { 0, 1, 999, (1 << 27) - 1, 1 << 27, UINT64_C(1) << 40, UINT64_C(1) << 48 };
 	uint64_t missed;
 
-	for (size_t i = 0; i < ARRAY_SIZE(apart); i++) {
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(apart); i++) {
+		const uint64_t ns = apart[i / 2];
+
+		compressed = i & 1;
 		begin();
-		end(recording_of(20000, apart[i]), 20000, 0);
-		ck_assert_uint_eq(read_all(apart[i], &missed), 20000);
+		end(recording_of(20000, ns), 20000, 0);
+		ck_assert_uint_eq(read_all(ns, &missed), 20000);
 		remove_directory(directory);
 	}
 }
@@ -130,7 +134,7 @@ TEST(payload_of_each_size_comes_back)
 	for (size_t i = 0; i < sizeof(payload); i++)
 		payload[i] = (uint8_t)(i * 7);
 	begin();
-	ck_assert_int_eq(recording_create(path, 0, &recording), 0);
+	ck_assert_int_eq(recording_create(path, 0, compressed, &recording), 0);
 	record.payload = payload;
 	for (; size <= sizeof(payload); size++) {
 		record.size = size;
@@ -158,7 +162,7 @@ TEST(clock_that_was_set_back_keeps_the_order)
 	uint64_t missed;
 
 	begin();
-	ck_assert_int_eq(recording_create(path, 0, &recording), 0);
+	ck_assert_int_eq(recording_create(path, 0, compressed, &recording), 0);
 	for (uint32_t i = 0; i < 10; i++) {
 		record = record_of(1000 - i, &i);
 		ck_assert(recording_put(recording, &record));
@@ -170,6 +174,20 @@ TEST(clock_that_was_set_back_keeps_the_order)
 		ck_assert_uint_eq(record.time, 1000 - i);
 	}
 	reading_free(reading);
+	remove_directory(directory);
+}
+
+TEST(compressed_recording_is_smaller)
+{
+	struct totals plain, small;
+	uint64_t missed;
+
+	begin();
+	ck_assert_int_eq(recording_end(recording_of(50000, 1), &plain), 0);
+	compressed = true;
+	ck_assert_int_eq(recording_end(recording_of(50000, 1), &small), 0);
+	ck_assert_uint_lt(small.bytes * 2, plain.bytes);
+	ck_assert_uint_eq(read_all(1, &missed), 50000);
 	remove_directory(directory);
 }
 
@@ -188,7 +206,7 @@ TEST(lost_records_are_where_they_were_lost)
 	remove_directory(directory);
 }
 
-TEST(recording_of_a_killed_recorder_is_readable)
+static void kill_recorder(void)
 {
 	struct recording *recording;
 	struct reading *reading;
@@ -209,6 +227,13 @@ TEST(recording_of_a_killed_recorder_is_readable)
 	remove_directory(directory);
 }
 
+TEST(recording_of_a_killed_recorder_is_readable)
+{
+	kill_recorder();
+	compressed = true;
+	kill_recorder();
+}
+
 TEST(recording_is_full_at_its_size)
 {
 	struct recording *recording;
@@ -217,7 +242,7 @@ TEST(recording_is_full_at_its_size)
 	uint32_t i = 0;
 
 	begin();
-	ck_assert_int_eq(recording_create(path, 10 * DAT_PAGE, &recording), 0);
+	ck_assert_int_eq(recording_create(path, 10 * DAT_PAGE, false, &recording), 0);
 	for (;; i++) {
 		const struct taken_record record = record_of(UINT64_C(1700000000000000000) + i, &i);
 
@@ -240,7 +265,7 @@ TEST(file_has_one_recorder)
 	begin();
 	recording = recording_of(10, 1);
 	ck_assert_int_eq(recording_flush(recording), 0);
-	ck_assert_int_eq(recording_create(path, 0, &other), -EBUSY);
+	ck_assert_int_eq(recording_create(path, 0, compressed, &other), -EBUSY);
 	ck_assert_uint_eq(read_all(1, &missed), 10);
 	end(recording, 10, 0);
 	remove_directory(directory);
@@ -264,7 +289,7 @@ static int read_damaged(void)
 	return records;
 }
 
-TEST(truncated_file_has_its_first_records)
+static void truncate_file(void)
 {
 	struct stat status;
 	int before = 4000;
@@ -290,16 +315,23 @@ TEST(truncated_file_has_its_first_records)
 	remove_directory(directory);
 }
 
-TEST(changed_bytes_do_no_harm)
+TEST(truncated_file_has_its_first_records)
 {
-	uint8_t page[DAT_PAGE], changed[DAT_PAGE];
+	truncate_file();
+	compressed = true;
+	truncate_file();
+}
+
+static void change_bytes(void)
+{
+	uint8_t page[DAT_PAGE] = { 0 }, changed[DAT_PAGE];
 	int fd;
 
 	begin();
 	end(recording_of(400, 1), 400, 0);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(pread(fd, page, sizeof(page), DAT_DATA), sizeof(page));
+	ck_assert_int_gt(pread(fd, page, sizeof(page), DAT_DATA), 800);
 	for (size_t i = 0; i < 800; i++) {
 		for (int bit = 0; bit < 8; bit += 3) {
 			memcpy(changed, page, sizeof(page));
@@ -310,6 +342,13 @@ TEST(changed_bytes_do_no_harm)
 	}
 	fd_close(fd);
 	remove_directory(directory);
+}
+
+TEST(changed_bytes_do_no_harm)
+{
+	change_bytes();
+	compressed = true;
+	change_bytes();
 }
 
 TEST(entry_beyond_its_page_is_damage)
