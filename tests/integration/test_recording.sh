@@ -112,21 +112,21 @@ check '… has all records, for trace-cmd, too' are_all 100
 
 numbers_of()
 {
-	"$ctl" record -o "$file" --max-size=64K --keep="$1" -- sh -c 'seq 0 11999 | sed s/^/n=/ | "$0" emit --stdin "counted u32 n"' "$ctl" 2>"$scratch/record.error" &&
-		said 12000 0 &&
+	"$ctl" record -o "$file" --max-size=64K --keep="$1" -- sh -c 'seq 0 249 | sed s/^/n=/ | "$0" emit --stdin "counted u32 n; struct blob b 1000"' "$ctl" 2>"$scratch/record.error" &&
+		said 250 0 &&
 		for one in $(ls "$file".* | sort -t. -k3 -n -r) "$file"; do
 			numbers "$one"
 		done >"$scratch/numbers"
 }
 rotated_files_have_all_records()
 {
-	numbers_of 9 && diff "$scratch/numbers" <(seq 0 11999) && [ -e "$file.2" ]
+	numbers_of 9 && diff "$scratch/numbers" <(seq 0 249) && [ -e "$file.2" ]
 }
 rotated_files_are_kept()
 {
 	rm -f "$file".*
 	numbers_of 1 && [ "$(ls "$file"* | wc -l)" -eq 2 ] &&
-		diff "$scratch/numbers" <(seq $((12000 - $(wc -l <"$scratch/numbers"))) 11999)
+		diff "$scratch/numbers" <(seq $((250 - $(wc -l <"$scratch/numbers"))) 249)
 }
 check 'files of the same size have all records' rotated_files_have_all_records
 check '… of which the last ones are kept' rotated_files_are_kept

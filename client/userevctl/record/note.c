@@ -10,9 +10,11 @@
 
 static const struct {
 	unsigned numbers, strings;
-} shapes[] = { [TYPE_EVENT - TYPE_EVENT] = { 1, 2 },
-	       [TYPE_WRITER - TYPE_EVENT] = { 2, 4 },
-	       [TYPE_LOST - TYPE_EVENT] = { 1, 0 } };
+} shapes[] = {
+	{ 1, 2 }, /* TYPE_EVENT */
+	{ 2, 4 }, /* TYPE_WRITER */
+	{ 1, 0 }, /* TYPE_LOST */
+};
 
 /* A string is 32 bits in the fixed part: length << 16 | offset behind these bits. */
 static size_t string_place(unsigned numbers, unsigned i)

@@ -57,7 +57,7 @@ static int read_head(struct reading *reading, uint64_t size)
 		return READING_NONE;
 	if (!dat_read_header(header, &half, &reading->compressed))
 		return READING_OTHER_PROGRAM;
-	n = pread(reading->fd, options, sizeof(options), (off_t)(DAT_PAGE + half * DAT_HALF));
+	n = pread(reading->fd, options, sizeof(options), DAT_PAGE + (off_t)half * DAT_HALF);
 	if (n < 0)
 		return -errno;
 	if (!dat_read_options(options, (size_t)n, &reading->totals))
@@ -71,7 +71,7 @@ static int read_head(struct reading *reading, uint64_t size)
 int reading_open(const char *path, struct reading **ret)
 {
 	struct reading *reading = must(calloc(1, sizeof(*reading)));
-	struct stat status;
+	struct stat status = { 0 };
 	int r = 0;
 
 	reading->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -234,8 +234,8 @@ int reading_next(struct reading *reading, struct taken_record *ret, uint64_t *mi
 
 	*missed = 0;
 	for (;;) {
-		bool good = true;
 		int r = reading->end > 0 ? page_next(&reading->page, reading->end, &entry) : 0;
+		bool good = r > 0;
 
 		if (r == 0) {
 			reading->end = 0;
@@ -244,21 +244,19 @@ int reading_next(struct reading *reading, struct taken_record *ret, uint64_t *mi
 				return r;
 			continue;
 		}
-		if (r < 0) {
-			good = false;
-		} else if (entry.type == TYPE_EVENT) {
+		if (good && entry.type == TYPE_EVENT) {
 			good = learn_event(reading, &entry);
-		} else if (entry.type == TYPE_WRITER) {
+		} else if (good && entry.type == TYPE_WRITER) {
 			good = learn_writer(reading, &entry);
-		} else if (entry.type == TYPE_LOST) {
+		} else if (good && entry.type == TYPE_LOST) {
 			good = note_read(TYPE_LOST, entry.payload, entry.size, &note);
 			*missed = good ? note.number[0] : 0;
 			if (*missed > 0)
 				return 1;
-		} else if (make_record(reading, &entry, ret)) {
-			return 1;
-		} else {
-			good = false;
+		} else if (good) {
+			good = make_record(reading, &entry, ret);
+			if (good)
+				return 1;
 		}
 		/* What follows is not to be trusted. */
 		reading->damaged += !good;

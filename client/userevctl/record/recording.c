@@ -405,22 +405,25 @@ static void recording_free(struct recording *recording)
 	free(recording);
 }
 
+static int take_file(int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) == 0 && !S_ISREG(status.st_mode))
+		return -ESPIPE;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return -EBUSY;
+	return ftruncate(fd, 0) < 0 ? -errno : 0;
+}
+
 int recording_create(const char *path, uint64_t most, bool compressed, struct recording **ret)
 {
 	struct recording *recording = must(calloc(1, sizeof(*recording)));
-	struct stat status;
 	size_t done;
-	int r = 0;
+	int r;
 
 	recording->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (recording->fd < 0 || fstat(recording->fd, &status) < 0)
-		r = -errno;
-	else if (!S_ISREG(status.st_mode))
-		r = -ESPIPE;
-	else if (flock(recording->fd, LOCK_EX | LOCK_NB) < 0)
-		r = errno == EWOULDBLOCK ? -EBUSY : -errno;
-	else if (ftruncate(recording->fd, 0) < 0)
-		r = -errno;
+	r = recording->fd < 0 ? -errno : take_file(recording->fd);
 	recording->most = most;
 	recording->half = 1;
 	recording->texts.compressed = compressed;

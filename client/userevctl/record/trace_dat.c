@@ -101,7 +101,7 @@ void dat_put_header(struct bytes *out, unsigned half, bool compressed)
 
 bool dat_read_header(const uint8_t header[static DAT_HEADER], unsigned *ret_half, bool *ret_compressed)
 {
-	uint8_t other[DAT_HEADER];
+	uint8_t other[DAT_HEADER] = { 0 };
 
 	for (unsigned i = 0; i < 4; i++) {
 		struct bytes bytes = { .at = other, .size = sizeof(other) };
