@@ -291,24 +291,24 @@ check '… indeed' no_instance
 
 overrun_is_counted()
 {
-	made --count=200000 --number=n 'counted u32 n; u64 more'
+	made --count=100000 --number=n 'counted u32 n; u64 more'
 	recording -o "$file" --foreign counted
 	echo 64 >$tracefs/instances/userevctl-$recorder/buffer_size_kb
 	kill -STOP $recorder
 	emit
 	kill -CONT $recorder
 	ends 0
-	add_up 200000 && said '[0-9]+' '[1-9][0-9]*'
+	add_up 100000 && said '[0-9]+' '[1-9][0-9]*'
 }
 check 'overwritten records are counted' overrun_is_counted
 
 many_records()
 {
-	made --count=300000 --number=n 'counted u32 n; u64 more'
+	made --count=100000 --number=n 'counted u32 n; u64 more'
 	recording -o "$file" --foreign "$@" counted
 	emit
 	ends 0
-	add_up 300000
+	add_up 100000
 }
 check 'many records at once are written, or counted' many_records
 check '… also compressed' many_records --compress
