@@ -36,7 +36,7 @@ JOBS ?= $(shell nproc)
 Q := $(if $(filter 1,$(V)),,@)
 
 # Packages of a fresh Debian 12, beside make, to build and run.
-BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libev-dev uthash-dev \
+BUILD_PACKAGES := gcc libc6-dev pkg-config libsystemd-dev libtracefs-dev libtraceevent-dev libzstd-dev libev-dev uthash-dev \
 	clang bpftool libbpf-dev
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wpointer-arith \
@@ -153,7 +153,7 @@ $(B)/userevd-keeper: $(B)/kernel/keeper/main.o $(KEEPER_OBJECTS) $(PROTOCOL_OBJE
 
 $(B)/userevctl: $(CTL_OBJECTS) $(LIBRARY_OBJECTS) $(POLICY_OBJECTS) $(CGROUP_OBJECTS) $(B)/kernel/probe.o $(PROTOCOL_OBJECTS)
 	@echo '  LINK    $@'
-	$(Q)$(PROGRAM) $(call pkg,--libs,libtracefs)
+	$(Q)$(PROGRAM) $(call pkg,--libs,libtracefs libzstd)
 
 # Never unloaded: the end of a program looks like dlclose(), and other threads may still emit.
 $(B)/libuserev.so.$(SOVERSION): $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) client/libuserev.map

@@ -14,7 +14,8 @@ false_leaks=(
 	daemon/policy/keys.c daemon/requests/register.c daemon/admin/reload.c daemon/registry/rules.c
 	daemon/admin/tail.c kernel/keeper/deposit.c kernel/embedded/event.c kernel/user_events/enabler.c
 	kernel/embedded/embedded.c kernel/rpc/remote.c kernel/user_events/registration.c kernel/user_events/user_events.c daemon/policy/policy.c
-	daemon/recovery/succession.c client/userevctl/tracing/look.c
+	daemon/recovery/succession.c client/userevctl/tracing/look.c client/userevctl/record/reading.c
+	client/userevctl/record/timeline.c
 )
 declare -A suppressed=(
 	# The analyser confuses the items of an array, and reports that one is freed twice.

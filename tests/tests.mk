@@ -2,7 +2,7 @@
 #
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
-TEST_PACKAGES := $(DEB_PACKAGES) check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
+TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
 	liblttng-ust-dev mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
 
 # Alternatives to userevd, and gnuplot.
@@ -56,7 +56,7 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
-	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_counting.sh test_interoperation.sh test_tracing.sh)
+	$(addprefix tests/integration/,test_conformance.py test_doctor.sh test_examples.sh test_faults_pair.py test_counting.sh test_interoperation.sh test_recording.sh test_tracing.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
 # Pages and data files are the same for a client on each kernel.
 GUEST_TESTS_6_12 = $(GUEST_TESTS) $(addprefix tests/integration/,test_python.py test_tutorial.sh)
@@ -311,7 +311,7 @@ $(call programs,$(filter tests/unit/client/%,$(UNIT_SOURCES))): $(B)/tests/clien
 $(UNIT_TESTS): $(SUITE_OBJECTS) $(B)/tests/helpers.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %/helpers.a,$^) $(filter %/keeper.a %/client.a,$^) $(filter %/daemon.a,$^) \
-		-o $@ -pthread -lev $(call pkg,--libs,check)
+		-o $@ -pthread -lev $(call pkg,--libs,check libzstd)
 
 $(INTEGRATION_TESTS) $(B)/tests/test_confined: $(B)/tests/%: $(B)/tests/integration/%.o $(FIXTURE_OBJECTS) $(SUITE_OBJECTS) $(B)/libuserev.a
 	@echo '  LINK    $@'

@@ -45,8 +45,8 @@ struct ctl;
 struct command {
 	const char *name;
 	const char *arguments;
-	const char *summary;		  /* one line of the overview; NULL: it is not there */
-	const char *help;		  /* the text of `help COMMAND` */
+	const char *summary; /* one line of the overview; "": together with the command before; NULL: not there */
+	const char *help;    /* the text of `help COMMAND` */
 	const struct option_row *options; /* ends with an option without a name; or NULL */
 	bool stops_at_argument;		  /* the options behind the first argument belong to another program */
 	int (*run)(struct ctl *);	  /* an enum exit_code */
@@ -74,8 +74,8 @@ struct ctl {
 };
 
 extern const struct command command_status, command_events, command_tenants, command_top, command_metrics,
-	command_enable, command_disable, command_tail, command_hist, command_emit, command_run, command_policy,
-	command_reload, command_name, command_doctor, command_version, command_help;
+	command_enable, command_disable, command_tail, command_hist, command_record, command_report, command_emit,
+	command_run, command_policy, command_reload, command_name, command_doctor, command_version, command_help;
 
 /*
  * main.c. Reads the command's options into `values`; afterwards `argc` and `argv` are the arguments, and `output` is ready. Wrong

@@ -10,9 +10,10 @@
 #include "protocol/base/suggest.h"
 
 static const struct command *const commands[] = {
-	&command_status,  &command_events, &command_tenants, &command_top,     &command_metrics, &command_enable,
-	&command_disable, &command_tail,   &command_hist,    &command_emit,    &command_run,	 &command_policy,
-	&command_reload,  &command_name,   &command_doctor,  &command_version, &command_help,
+	&command_status, &command_events,  &command_tenants, &command_top,    &command_metrics,
+	&command_enable, &command_disable, &command_tail,    &command_hist,   &command_record,
+	&command_report, &command_emit,	   &command_run,     &command_policy, &command_reload,
+	&command_name,	 &command_doctor,  &command_version, &command_help,
 };
 
 static const char *const colours[] = { "auto", "always", "never", NULL };
@@ -25,6 +26,20 @@ static const struct option_row all_options[] = {
 	TEXT_ROW("control-socket", "PATH", struct ctl, control_socket, NULL),
 	{ 0 },
 };
+
+/* A line of the overview: "  enable, disable EVENT...  …". */
+static void put_command(struct text *text, const struct command *const *command, size_t n)
+{
+	const size_t begin = text->length;
+
+	if (!command[0]->summary || !*command[0]->summary)
+		return;
+	text_printf(text, "  %s", command[0]->name);
+	for (size_t i = 1; i < n && command[i]->summary && !*command[i]->summary; i++)
+		text_printf(text, ", %s", command[i]->name);
+	text_printf(text, " %s", command[0]->arguments);
+	text_printf(text, "%*s%s\n", (int)(begin + 34 - MIN(text->length, begin + 33)), "", command[0]->summary);
+}
 
 /* Of a command, or without one those in front of it. Options for all commands may stand before the command and behind it. */
 static struct option_table ctl_option_table(struct ctl *ctl, const struct command *command)
@@ -45,9 +60,7 @@ static struct option_table ctl_option_table(struct ctl *ctl, const struct comman
 	}
 	text_printf(&text, "Usage: userevctl [OPTION...] COMMAND [ARGUMENT...]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (commands[i]->summary)
-			text_printf(&text, "  %s %-*s %s\n", commands[i]->name, 30 - (int)strlen(commands[i]->name),
-				    commands[i]->arguments, commands[i]->summary);
+		put_command(&text, &commands[i], ARRAY_SIZE(commands) - i);
 	table.see = "Exit status: 0 done, 1 refused or failed, 2 usage, 3 no daemon, 4 not permitted.";
 	table.rows = all_options;
 	table.stops = true;

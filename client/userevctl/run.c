@@ -14,26 +14,9 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-#include "client/userevctl/private.h"
-#include "client/userevctl/tracing/record.h"
+#include "client/userevctl/run.h"
 
 #define WAIT_MS "60000" /* longer than any machine takes to answer; the wait ends at once when the daemon does */
-
-struct run {
-	struct ctl *ctl;
-	struct option_list patterns;
-	const char *output_path;
-	bool quiet;
-
-	struct output output;
-	struct record_view view;
-	int signals; /* fd */
-	struct private_daemon daemon;
-	struct control *control; /* NULL after the last record */
-	bool syncing;
-	pid_t pid; /* the command's; 0 once it has ended */
-	int status;
-};
 
 static int open_output(struct run *run)
 {
@@ -128,31 +111,36 @@ static void run_turn(struct run *run)
 }
 
 /* With the records that the daemon counted but did not send. */
-static void summarise(const struct run *run, int exit_status)
+static void count_lost(struct run *run)
 {
-	const struct record_view *view = &run->view;
 	struct cursor row = { 0 };
-	uint64_t lost, bad;
-	char note[64] = "";
 
 	if (run->daemon.pid > 0)
 		control_ask_status(run->daemon.control_socket, CONTROL_TIMEOUT_MS, &row);
-	lost = view->missed + row_get_u64(row, "lost") + row_get_u64(row, "too_big");
-	bad = row_get_u64(row, "bad");
+	run->lost = run->view.missed + row_get_u64(row, "lost") + row_get_u64(row, "too_big");
+	run->bad = row_get_u64(row, "bad");
+	run->complete = true;
 	free((void *)row.at);
+}
+
+static void summarise(const struct run *run, int exit_status)
+{
+	const struct record_view *view = &run->view;
+	char note[64] = "";
+
 	if (view->output_error < 0 && view->output_error != -EPIPE)
 		ctl_error("cannot write to %s: %s. Records are missing there.",
 			  run->output_path ? run->output_path : "stderr", strerror(-view->output_error));
 	if (run->quiet)
 		return;
-	if (bad > 0)
-		snprintf(note, sizeof(note), ", %" PRIu64 " bad", bad);
+	if (run->bad > 0)
+		snprintf(note, sizeof(note), ", %" PRIu64 " bad", run->bad);
 	if (run->output.json)
-		json_print(run->output.file, json_u64("records", view->records), json_u64("lost", lost),
-			   json_u64("bad", bad), json_u64("exit_status", (unsigned)exit_status));
+		json_print(run->output.file, json_u64("records", view->records), json_u64("lost", run->lost),
+			   json_u64("bad", run->bad), json_u64("exit_status", (unsigned)exit_status));
 	else
-		ctl_note("userevctl: %s, %" PRIu64 " lost%s", plural(view->records, "record", "records").text, lost,
-			 note);
+		ctl_note("userevctl: %s, %" PRIu64 " lost%s", plural(view->records, "record", "records").text,
+			 run->lost, note);
 }
 
 /* With a daemon: an exit status. */
@@ -177,8 +165,27 @@ static int run_command(struct run *run)
 	}
 	while (run->pid > 0 || run->control)
 		run_turn(run);
-	r = WIFSIGNALED(run->status) ? 128 + WTERMSIG(run->status) : WEXITSTATUS(run->status);
-	summarise(run, r);
+	count_lost(run);
+	return WIFSIGNALED(run->status) ? 128 + WTERMSIG(run->status) : WEXITSTATUS(run->status);
+}
+
+int run_program(struct run *run)
+{
+	int r;
+
+	if (run->patterns.n == 0)
+		run->patterns.text[run->patterns.n++] = "*";
+	/* If it is ignored, children cannot be waited for. */
+	signal(SIGCHLD, SIG_DFL);
+	run->signals = signals_take(SIGNALS(SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT));
+	r = run->signals < 0 ? -errno : private_start(run->ctl, &run->daemon, run->quiet, run->signals);
+	if (r == 0)
+		r = run_command(run);
+	else
+		r = r < 0 ? EXIT_RUN_FAILED : 128 + r;
+	control_free(run->control);
+	private_end(&run->daemon);
+	fd_close(run->signals);
 	return r;
 }
 
@@ -188,22 +195,12 @@ static int run_run(struct ctl *ctl)
 	int r;
 
 	options_read(ctl, &run, 1, INT32_MAX);
-	if (run.patterns.n == 0)
-		run.patterns.text[run.patterns.n++] = "*";
 	if (open_output(&run) < 0)
 		return EXIT_RUN_FAILED;
-	/* If it is ignored, children cannot be waited for. */
-	signal(SIGCHLD, SIG_DFL);
-	run.signals = signals_take(SIGNALS(SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT));
-	r = run.signals < 0 ? -errno : private_start(ctl, &run.daemon, run.quiet, run.signals);
-	if (r == 0)
-		r = run_command(&run);
-	else
-		r = r < 0 ? EXIT_RUN_FAILED : 128 + r;
-	control_free(run.control);
-	private_end(&run.daemon);
+	r = run_program(&run);
+	if (run.complete)
+		summarise(&run, r);
 	fclose(run.output.file);
-	fd_close(run.signals);
 	return r;
 }
 

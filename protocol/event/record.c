@@ -80,6 +80,16 @@ int record_check(const struct description *description, const void *payload, siz
 	return fault;
 }
 
+const void *record_field(const struct field *field, const void *payload, size_t size, size_t *ret_size)
+{
+	struct span span = { (const uint8_t *)payload + field->offset, field->size };
+
+	if (field_is_dynamic(field) && locate(field, payload, size, &span) != RECORD_OK)
+		span.size = 0;
+	*ret_size = span.size;
+	return span.at;
+}
+
 struct writer {
 	struct text *out;
 	bool json;

@@ -15,6 +15,9 @@ enum record_fault {
 /* Checks a payload like the kernel: an enum record_fault. */
 int record_check(const struct description *, const void *payload, size_t size);
 
+/* The bytes of a field's value, those that a dynamic field points at included; for a payload that record_check() passed. */
+const void *record_field(const struct field *, const void *payload, size_t size, size_t *ret_size);
+
 /* "status=200 ns=81 path=\"/x\"". For a payload that record_check() passed. */
 void record_to_text(const struct description *, const void *payload, size_t size, struct text *out);
 /* {"status":200,"ns":81,"path":"/x"} */

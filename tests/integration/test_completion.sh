@@ -40,10 +40,10 @@ offers_nothing()
 	offers_just "$1"
 }
 
-# Out of the overview, where a row begins with two blanks.
+# Out of the overview, where a row begins with two blanks, and may have two commands.
 commands()
 {
-	"$ctl" --help | awk '/^  [a-z]/ { print $1 }'
+	"$ctl" --help | sed -n 's/^  \([a-z]*\(, [a-z]*\)*\) .*/\1/p' | tr -d ' ' | tr , '\n'
 }
 
 # options [COMMAND]: however they are written in the help.
@@ -136,6 +136,10 @@ check 'the colours' offers_just 'userevctl --color=' always auto never
 check '… of which one has begun' offers_just 'userevctl --color=al' always
 check '… in a word of its own' offers_just 'userevctl --color al' always
 check '… where = ends no word' without_breaks
+check 'a file of report' offers 'userevctl report tests/chec' tests/checks.sh
+check '… and of record' offers 'userevctl record --output=tests/chec' tests/checks.sh
+check '… behind one letter' offers 'userevctl record -o tests/chec' tests/checks.sh
+check 'a command of record' offers 'userevctl record some -- ls tests/chec' tests/checks.sh
 check 'the orders of tenants' offers_just 'userevctl tenants --sort=' events connections refusals lost throttled name
 check 'a number has no completion' offers_nothing 'userevctl tail --count='
 touch "$scratch/one.conf"

@@ -102,7 +102,8 @@ def check_keeper():
 def check_userevctl():
     program = os.path.join(BUILD, "userevctl")
     helped = run(program, "--help")
-    commands = re.findall(r"^  ([a-z][a-z-]*)(?= |$)", helped.stdout, re.M)
+    lines = re.findall(r"^  ([a-z][a-z-]*(?:, [a-z-]+)*)(?= |$)", helped.stdout, re.M)
+    commands = [name for line in lines for name in line.split(", ")]
     texts = [helped.stdout] + [run(program, "help", command).stdout for command in commands]
     wanted = {name for text in texts for name in re.findall(r"^ +(?:-\w, +)?--([a-z][a-z-]*)", text, re.M)}
     check("userevctl --help names some commands", [] if helped.returncode == 0 and len(commands) > 3 else ["hardly any"])

@@ -166,11 +166,24 @@ static void name_by_components(const struct cgroups *cgroups, char *path, struct
 	}
 }
 
+void tenant_name_make_text(struct tenant_name *name)
+{
+	struct text text = text_make(name->text, sizeof(name->text));
+
+	text_printf(&text, "%s", name->name);
+	if (*name->engine && name->claimed_by != 0)
+		text_printf(&text, " (%s of uid %u)", name->engine, name->claimed_by);
+	else if (*name->engine)
+		text_printf(&text, " (%s)", name->engine);
+	else if (name->claimed_by != 0)
+		text_printf(&text, " (uid %u)", name->claimed_by);
+}
+
 struct tenant_name tenant_name_in(const struct cgroups *cgroups, const char *path)
 {
 	char at[WIRE_TENANT_MAX + 1], pid[16], *slash;
 	struct tenant_name ret = { 0 };
-	struct text name = text_make(ret.name, sizeof(ret.name)), text = text_make(ret.text, sizeof(ret.text));
+	struct text name = text_make(ret.name, sizeof(ret.name));
 	int comm = 0;
 
 	string_copy(at, sizeof(at), path);
@@ -184,13 +197,7 @@ struct tenant_name tenant_name_in(const struct cgroups *cgroups, const char *pat
 		put_unescaped(&name, slash, strlen(slash));
 		name_by_components(cgroups, at, &ret);
 	}
-	text_printf(&text, "%s", ret.name);
-	if (*ret.engine && ret.claimed_by != 0)
-		text_printf(&text, " (%s of uid %u)", ret.engine, ret.claimed_by);
-	else if (*ret.engine)
-		text_printf(&text, " (%s)", ret.engine);
-	else if (ret.claimed_by != 0)
-		text_printf(&text, " (uid %u)", ret.claimed_by);
+	tenant_name_make_text(&ret);
 	return ret;
 }
 
@@ -238,8 +245,11 @@ const struct tenant_name *tenant_name(const char *path)
 
 const char *tenant_shown(const char *path)
 {
-	const struct tenant_name *name = tenant_name(path);
+	return tenant_shown_as(tenant_name(path), path);
+}
 
+const char *tenant_shown_as(const struct tenant_name *name, const char *path)
+{
 	return *name->engine ? name->text : path;
 }
 

@@ -39,6 +39,9 @@ struct tenant_name tenant_name_in(const struct cgroups *, const char *path);
 const struct tenant_name *tenant_name(const char *path);
 /* Where there is room for one thing: a container's name, otherwise the path. Valid as long. */
 const char *tenant_shown(const char *path);
+const char *tenant_shown_as(const struct tenant_name *, const char *path);
+/* Makes `text` of the other members. */
+void tenant_name_make_text(struct tenant_name *);
 /* The pattern matches the name, with its engine or without, or the path. */
 bool tenant_matches(const char *pattern, const struct tenant_name *, const char *path);
 /* Into an object that has been begun: "name", and "engine" and "claimed_by" where there are such. */

@@ -241,6 +241,6 @@ static const struct option_row hist_options[] = {
 	{ 0 },
 };
 
-COMMAND(hist, "EVENT...", "count records by a field", hist_options,
+COMMAND(hist, "EVENT...", "", hist_options,
 	"Counts records by the values of fields, in the kernel's own histogram: no record is\n"
 	"written for it, and other tracers notice nothing. Ctrl-C ends it earlier.");

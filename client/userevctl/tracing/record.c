@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "client/userevctl/ctl.h"
-#include "client/userevctl/show/tenant_name.h"
 #include "protocol/event/record.h"
 
 enum {
@@ -29,11 +28,24 @@ static char fields[FIELDS_MAX];
 
 bool record_view_done(const struct record_view *view)
 {
-	return view->most > 0 && view->records >= view->most;
+	return view->full || (view->most > 0 && view->records >= view->most);
 }
 
-/* NULL: the description is not known to this build, or the payload does not fit it. */
-static const struct description *fitting_description(const struct taken_record *record)
+int record_view_flush(const struct record_view *view)
+{
+	if (!view->sink)
+		return output_flush(view->output);
+	if (view->sink->flush)
+		view->sink->flush(view->sink);
+	return 0;
+}
+
+static const struct tenant_name *record_tenant_name(const struct taken_record *record)
+{
+	return record->tenant_name ? record->tenant_name : tenant_name(record->tenant);
+}
+
+const struct description *record_fitting_description(const struct taken_record *record)
 {
 	static struct description description; /* large */
 	static char parsed[2 * WIRE_DESCRIPTION_MAX];
@@ -83,7 +95,7 @@ static void record_print_line(const struct output *output, const struct taken_re
 	snprintf(task, sizeof(task), "%s-%" PRIu64, *record->comm ? record->comm : "-", record->pid);
 	print_column(output, STYLE_DIM, clock, strlen(clock), false);
 	print_column(output, STYLE_PLAIN, task, TASK_WIDTH, false);
-	print_column(output, STYLE_DIM, tenant_shown(record->tenant),
+	print_column(output, STYLE_DIM, tenant_shown_as(record_tenant_name(record), record->tenant),
 		     output->width >= WIDE ? TENANT_WIDTH_WIDE : TENANT_WIDTH, true);
 	print_column(output, STYLE_NAME, record->name, NAME_WIDTH, false);
 	if (description)
@@ -110,7 +122,7 @@ static void record_print_json(const struct output *output, const struct taken_re
 		 json_if(record->uid != UID_UNKNOWN, json_u64("uid", record->uid)),
 		 json_if(*record->comm, json_text("comm", record->comm)),
 		 json_if(*record->tenant, json_text("tenant", record->tenant)),
-		 json_if(*record->tenant, json_text("tenant_name", tenant_name(record->tenant)->text)),
+		 json_if(*record->tenant, json_text("tenant_name", record_tenant_name(record)->text)),
 		 json_text("event", record->name));
 	text = text_make(fields, sizeof(fields));
 	if (description)
@@ -127,16 +139,25 @@ static void record_print_json(const struct output *output, const struct taken_re
 
 void record_view_put(struct record_view *view, const struct taken_record *record)
 {
-	if (view->tenant && !tenant_matches(view->tenant, tenant_name(record->tenant), record->tenant))
+	if (view->tenant && !tenant_matches(view->tenant, record_tenant_name(record), record->tenant))
 		return;
+	if (view->sink && !view->sink->put(view->sink, record)) {
+		view->full = true;
+		return;
+	}
 	view->records++;
-	(view->output->json ? record_print_json : record_print_line)(view->output, record, fitting_description(record));
+	if (view->sink)
+		return;
+	(view->output->json ? record_print_json : record_print_line)(view->output, record,
+								     record_fitting_description(record));
 }
 
 void record_view_missed(struct record_view *view, uint64_t missed)
 {
 	view->missed += missed;
-	if (view->output->json)
+	if (view->sink)
+		view->sink->missed(view->sink, missed);
+	else if (view->output->json)
 		fprintf(view->output->file, "{\"missed\":%" PRIu64 "}\n", missed);
 	else
 		ctl_note("userevctl: %s missed here: overwritten before userevctl could read.",
@@ -173,6 +194,6 @@ int record_view_take(struct record_view *view, struct control *control)
 					      });
 	}
 	if (any && view->output_error == 0)
-		view->output_error = output_flush(view->output);
+		view->output_error = record_view_flush(view);
 	return r;
 }

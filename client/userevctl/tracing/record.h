@@ -5,6 +5,7 @@
 
 #include "client/userevctl/control.h"
 #include "client/userevctl/output.h"
+#include "client/userevctl/show/tenant_name.h"
 #include "protocol/event/description.h"
 
 #define UID_UNKNOWN UINT64_MAX
@@ -13,22 +14,36 @@ struct taken_record {
 	uint64_t pid;
 	uint64_t uid;		   /* UID_UNKNOWN */
 	const char *comm, *tenant; /* "": not known */
-	const char *name;	   /* of the event */
-	const char *description;   /* "name type field; …" */
+	const struct tenant_name
+		*tenant_name;	 /* as it was when the record was written; NULL: as it is on this machine now */
+	const char *name;	 /* of the event */
+	const char *description; /* "name type field; …" */
 	const void *payload;
 	size_t size;
 };
+/* Takes records in place of an output. */
+struct record_sink {
+	bool (*put)(struct record_sink *, const struct taken_record *); /* false: it is full */
+	void (*missed)(struct record_sink *, uint64_t missed);
+	void (*flush)(struct record_sink *);
+};
 struct record_view {
 	struct output *output;
-	const char *tenant; /* a pattern: of these alone; NULL: of all */
+	struct record_sink *sink; /* NULL: the records are printed */
+	bool full;		  /* the sink takes no more */
+	const char *tenant;	  /* a pattern: of these alone; NULL: of all */
 	uint64_t records;
 	uint64_t missed;
 	uint64_t most;	  /* ends after so many; 0: never */
 	int output_error; /* a negative errno */
 };
+/* NULL: the description is not known to this build, or the payload does not fit it. Valid until the next call. */
+const struct description *record_fitting_description(const struct taken_record *);
 void record_view_put(struct record_view *, const struct taken_record *);
 /* So many records were overwritten before they were read. */
 void record_view_missed(struct record_view *, uint64_t missed);
 /* Receives a packet, prints its records, and flushes: 0 or the errno of control_next_packet(). */
 int record_view_take(struct record_view *, struct control *);
 bool record_view_done(const struct record_view *);
+/* 0 or a negative errno of the output. */
+int record_view_flush(const struct record_view *);

@@ -62,6 +62,10 @@ int session_drain(struct session *session, struct record_view *view)
 	/* The wall clock may be set at any time: so read the offset from the trace clock again. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	wall = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec - ctl_now_ns();
+	/* The two readings are not at the same moment: while no one sets the clock, times stay in order. */
+	if (wall - session->wall + NS_PER_MS > 2 * NS_PER_MS)
+		session->wall = wall;
+	wall = session->wall;
 	while (!record_view_done(view) && !session_stopped && buffers_next(session, horizon, &record)) {
 		if (record.missed > 0)
 			record_view_missed(view, record.missed);
@@ -69,7 +73,7 @@ int session_drain(struct session *session, struct record_view *view)
 			session_print_record(session, view, &record, wall);
 	}
 	/* After a signal a flush to a pipe that is full would block. */
-	return session_stopped ? 0 : output_flush(view->output);
+	return session_stopped ? 0 : record_view_flush(view);
 }
 
 void session_ask_daemon(struct session *session)
@@ -120,6 +124,21 @@ int session_begin(struct tracing *tracing, uint16_t flags)
 	r = look_now(session, NULL);
 	if (r == EXIT_DONE && tracing->n_patterns == 0 && !session->events)
 		tail_note_none_is_on();
+	return r;
+}
+
+int session_end(struct session *session, struct record_view *view)
+{
+	int r;
+
+	for (struct session_event *event = session->events; event; event = event->by_shown.next) {
+		if (event->on)
+			tracefs_turn(session->instance, &event->event, false);
+		event->on = false;
+	}
+	r = tracing_settle(session->tracing);
+	session_stopped = 0;
+	session_drain(session, view);
 	return r;
 }
 

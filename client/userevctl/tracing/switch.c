@@ -105,12 +105,12 @@ static const struct option_row disable_options[] = {
 	{ 0 },
 };
 
-COMMAND(enable, "EVENT...", "switch events on, until 'disable'", enable_options,
+COMMAND(enable, "EVENT...", "switch events on, and off again", enable_options,
 	"Switches events on: programs write their records from now on. EVENT is a name\n"
 	"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
 	"event.");
 
-COMMAND(disable, "EVENT...", "switch events off again", disable_options,
+COMMAND(disable, "EVENT...", "", disable_options,
 	"Switches events off again. An event that a 'userevctl tail' or another tracer\n"
 	"uses stays on until that ends. --wait waits for it, and for records that are\n"
 	"being written at this moment: afterwards no record of the events comes any more.");

@@ -125,6 +125,7 @@ struct session {
 	uint64_t looked;    /* the time of the last complete look */
 	uint64_t asked;	    /* the time when the daemon was asked last */
 	uint64_t settled;   /* from then on looks are needed only when the texts change */
+	uint64_t wall;	    /* ns from the trace clock to the wall clock */
 	bool daemon_gone;
 	char *status;	 /* the texts of the last look */
 	char *set_event; /* between line breaks */
@@ -136,6 +137,8 @@ extern volatile sig_atomic_t session_stopped;
 int session_begin(struct tracing *, uint16_t flags);	  /* an enum exit_code */
 int session_read(struct tracing *, struct record_view *); /* … */
 struct session *session_free(struct session *);
+/* tail_end() */
+int session_end(struct session *, struct record_view *);
 /* Prints the records that there are: 0 or a negative errno. */
 int session_drain(struct session *, struct record_view *);
 /* Asks the daemon for the holders of events, unless it was asked a moment ago. */

@@ -1,0 +1,355 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# userevctl record and report, beside trace-cmd: numbered records come back as they were emitted, and what is lost is counted. With a
+# COMMAND on any machine; of tracefs as root, in a guest.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/integration/tool.sh
+tracefs=/sys/kernel/tracing
+direct=$B/tests/direct
+file=$scratch/trace.dat
+
+# made OPTION… DESCRIPTION…: a program with a foreign event, which is registered when this returns.
+made()
+{
+	rm -f "$scratch/go"
+	start "$scratch/program" "$direct" --when="$scratch/go" "$@"
+	program=${started[-1]}
+	within grep -q registered "$scratch/program"
+}
+
+# recording OPTION…: of that event, in the background.
+recording()
+{
+	# A shell starts background programs with SIGINT ignored.
+	env --default-signal=INT "$ctl" record "$@" >"$scratch/record" 2>"$scratch/record.error" &
+	recorder=$!
+	within used 1
+}
+
+# used N: so many instances, and the event is on.
+used()
+{
+	[ "$(ls $tracefs/instances | grep -c '^userevctl-')" -eq "$1" ] && grep -qE '(^|:)(counted|large) # Used by' $tracefs/user_events_status
+}
+
+no_instance()
+{
+	! ls $tracefs/instances | grep '^userevctl-'
+}
+
+emit()
+{
+	touch "$scratch/go"
+	wait "$program"
+}
+
+# ends STATUS: the recorder, after a SIGINT.
+ends()
+{
+	kill -INT "$recorder"
+	exits "$1" wait "$recorder"
+}
+
+# numbers FILE: of the records, as report and trace-cmd show them; empty if they differ.
+numbers()
+{
+	"$ctl" report "$1" 2>"$scratch/report.error" | grep -oE 'n=[0-9]+' >"$scratch/ours"
+	[ "$without_trace_cmd" ] || trace-cmd report "$1" 2>/dev/null | grep -E ' (counted|large): ' | grep -oE 'n=[0-9]+' >"$scratch/theirs"
+	[ "$without_trace_cmd" ] || cmp -s "$scratch/ours" "$scratch/theirs" || { echo 'report and trace-cmd differ' >&2; return 1; }
+	cut -d= -f2 "$scratch/ours"
+}
+without_trace_cmd=$(command -v trace-cmd >/dev/null || echo yes)
+
+# are_all N: the records of the file have the numbers from 0 to N - 1.
+are_all()
+{
+	diff <(numbers "$file") <(seq 0 $(($1 - 1)))
+}
+
+# add_up N: written and lost records, as the recorder said (FILE if it was not killed), and as the file says.
+add_up()
+{
+	numbers "$file" >"$scratch/numbers" || return 1
+	sort -n -u "$scratch/numbers" | cmp - "$scratch/numbers" || return 1
+	local written lost
+	written=$(wc -l <"$scratch/numbers")
+	lost=$("$ctl" report "$file" 2>&1 >/dev/null | sed -nE 's/^userevctl: (.*: )?([0-9,]+) records? (is|are) (missed|missing).*/\2/p' |
+		tr -d , | awk '{ sum += $1 } END { print sum + 0 }')
+	echo "$written written, $lost lost"
+	[ $((written + lost)) -eq "$1" ] && said "$written" "$lost"
+}
+
+# said WRITTEN LOST: at the end of the recorder.
+said()
+{
+	tr -d , <"$scratch/record.error" | grep -E "^userevctl: $1 records? $2 lost"
+}
+
+echo '# with a COMMAND'
+numbered='for i in $(seq 0 99); do echo "n=$i"; done | "$0" emit --stdin "counted u32 n"'
+check 'a command is recorded' exits 0 "$ctl" record -o "$file" -- sh -c "$numbered" "$ctl"
+check '… from its first record to its last' are_all 100
+check '… with its tenant' json 'len(it) == 100 and all(one["tenant"].startswith("/") and one["comm"] == "userevctl" and one["event"] == "counted" for one in it)' \
+	"$ctl" report --json "$file"
+check '… and its exit status' exits 7 "$ctl" record -o "$file" -- sh -c 'exit 7'
+check '… also if a signal ended it' exits 143 "$ctl" record -o "$file" -- sh -c 'kill $$'
+check '… a file without records is a recording' says_nothing "$ctl" report "$file"
+check '… indeed' exits 0 "$ctl" report "$file"
+check 'a command that does not exist' exits 127 "$ctl" record -o "$file" -- /no/such/command
+check 'a command is missing' exits 2 "$ctl" record -o "$file" --
+check 'a command and a filter' exits 2 "$ctl" record -o "$file" --filter='n > 1' -- true
+check 'only the named events of a command' exits 0 "$ctl" record -o "$file" 'oth*' -- sh -c "$numbered; \"\$0\" emit 'other u32 n' n=5" "$ctl"
+check '… are recorded' json '[one["event"] for one in [it]] == ["other"]' "$ctl" report --json "$file"
+check 'the number at its end' says '^userevctl: 100 records, 0 lost, 0.0 MB in ' "$ctl" record -o "$file" -- sh -c "$numbered" "$ctl"
+check '… as JSON' json 'it["records"] == 100 and it["lost"] == 0 and it["bytes"] == 4096' \
+	sh -c '"$0" record --json -o "$1" -- sh -c "$2" "$0" 2>&1' "$ctl" "$file" "$numbered"
+check '--count ends a recording' says '^userevctl: 10 records, 0 lost' "$ctl" record --count=10 -o "$file" -- sh -c "$numbered" "$ctl"
+
+check 'a compressed recording' exits 0 "$ctl" record --compress -o "$file" -- sh -c "$numbered" "$ctl"
+check '… has all records, for trace-cmd, too' are_all 100
+
+numbers_of()
+{
+	"$ctl" record -o "$file" --max-size=64K --keep="$1" -- sh -c 'seq 0 249 | sed s/^/n=/ | "$0" emit --stdin "counted u32 n; struct blob b 1000"' "$ctl" 2>"$scratch/record.error" &&
+		said 250 0 &&
+		for one in $(ls "$file".* | sort -t. -k3 -n -r) "$file"; do
+			numbers "$one"
+		done >"$scratch/numbers"
+}
+rotated_files_have_all_records()
+{
+	numbers_of 9 && diff "$scratch/numbers" <(seq 0 249) && [ -e "$file.2" ]
+}
+rotated_files_are_kept()
+{
+	rm -f "$file".*
+	numbers_of 1 && [ "$(ls "$file"* | wc -l)" -eq 2 ] &&
+		diff "$scratch/numbers" <(seq $((250 - $(wc -l <"$scratch/numbers"))) 249)
+}
+check 'files of the same size have all records' rotated_files_have_all_records
+check '… of which the last ones are kept' rotated_files_are_kept
+check '… and which need a size' exits 2 "$ctl" record -o "$file" --keep=1 -- true
+rm -f "$file".*
+
+echo '# report'
+"$ctl" record -o "$file" -- sh -c "$numbered; \"\$0\" emit 'other u32 n' n=5" "$ctl" 2>/dev/null
+check 'events are selected' json 'it["event"] == "other"' "$ctl" report --json "$file" other
+check '… also by patterns' json 'len(it) == 101' "$ctl" report --json "$file" 'c*' '?ther'
+check 'tenants are selected' says_nothing "$ctl" report --tenant=nobody "$file"
+check '… indeed' json 'len(it) == 101' "$ctl" report --tenant='*' --json "$file"
+check '--count ends it' json 'len(it) == 3' "$ctl" report --count=3 --json "$file"
+check 'a timeline for viewers' json '(lambda events: len([e for e in events if e["ph"] == "i"]) == 101 and
+	{e["name"] for e in events if e["ph"] == "M"} == {"process_name", "thread_name"} and
+	all(e["args"]["n"] == i for i, e in enumerate(e for e in events if e["name"] == "counted")))(it["traceEvents"])' \
+	"$ctl" report --format=perfetto "$file"
+# ctf EXPRESSION: what babeltrace2 prints of the file matches it, in a line of its own.
+ctf()
+{
+	rm -rf "$scratch/ctf"
+	"$ctl" report --format=ctf --output="$scratch/ctf" "$file" && babeltrace2 "$scratch/ctf" >"$scratch/babel" 2>"$scratch/babel.error"
+	[ ! -s "$scratch/babel.error" ] || { cat "$scratch/babel.error"; return 1; }
+	grep -E "$1" "$scratch/babel" || { head -3 "$scratch/babel"; return 1; }
+}
+ctf_has_all_records()
+{
+	ctf 'counted: .* procname = "userevctl", tenant = "/.* { n = 0 }$' && diff <(sed -n 's/.* counted: .*{ n = \([0-9]*\) }$/\1/p' "$scratch/babel") <(seq 0 99)
+}
+if command -v babeltrace2 >/dev/null; then
+	check 'a trace for babeltrace2' ctf_has_all_records
+	"$ctl" record -o "$file" -- "$ctl" emit 'types u8 a; s16 b; s8 small; u64 c; char[6] d; struct blob e 3; __rel_loc char[] f; __rel_loc u16[] g; s32 event' \
+		a=255 b=-2 small=-3 c=18446744073709551615 d=chars e=c0ffee 'f=a "string" /é' g='[1,2,65535]' event=-1 2>/dev/null
+	check '… has every type' ctf '\{ a = 255, b = -2, small = -3, c = 18446744073709551615, d = "chars", e = \[ \[0\] = 192, \[1\] = 255, \[2\] = 238 \], f = "a \\"string\\" /é", .*g = \[ \[0\] = 1, \[1\] = 2, \[2\] = 65535 \], event = -1 \}$'
+	[ "$without_trace_cmd" ] || check '… which trace-cmd reads, too' says ' types: +a=255 b=-2 small=-3 c=18446744073709551615 d=chars e=c0ffee f=a "string" /é event=-1$' trace-cmd report "$file"
+	check '… and a directory is needed' exits 2 "$ctl" report --format=ctf "$file"
+	check '… that can be written' exits 1 "$ctl" report --format=ctf --output=/no/such "$file"
+fi
+check 'a reader that goes' says_nothing sh -c '"$0" report "$1" | head -1 >/dev/null' "$ctl" "$file"
+check 'no file' exits 1 "$ctl" report "$scratch/nothing"
+: >"$scratch/empty"
+check 'an empty file' says 'nothing has been recorded' "$ctl" report "$scratch/empty"
+check '… is an error' exits 1 "$ctl" report "$scratch/empty"
+head -c 100000 /dev/urandom >"$scratch/random"
+check 'random bytes' exits 1 "$ctl" report "$scratch/random"
+check '… with a message' says 'this is no recording' "$ctl" report "$scratch/random"
+check 'a directory' exits 1 "$ctl" report "$scratch"
+
+each_truncation_is_readable()
+{
+	local size=$(($(stat -c %s "$file"))) status
+	cp --sparse=always "$file" "$scratch/truncated"
+	while [ "$size" -ge 1024 ]; do
+		size=$(((size - 1) / 1024 * 1024))
+		truncate -s $size "$scratch/truncated"
+		"$ctl" report "$scratch/truncated" >"$scratch/out" 2>&1
+		status=$?
+		[ $status -eq 1 ] || { echo "$size bytes: exit status $status"; return 1; }
+		[ -s "$scratch/out" ] || { echo "$size bytes: silent"; return 1; }
+		# The halves of the texts are hardly filled.
+		[ $size -lt 20000 ] || [ $size -gt 2101248 ] || size=20000
+	done
+}
+check 'a file that was truncated anywhere' each_truncation_is_readable
+check 'a file that is none' says 'is no file' "$ctl" record -o /dev/null -- true
+check '… for report, too' exits 1 "$ctl" report /dev/null
+check 'a file in no directory' says 'cannot write to' "$ctl" record -o "$scratch/no/such" -- true
+
+if [ "$(id -u)" = 0 ]; then
+	mkdir "$scratch/disk"
+	mount -t tmpfs -o size=64k none "$scratch/disk" 2>/dev/null && {
+		ours=$file file=$scratch/disk/trace.dat
+		many='seq 0 99999 | sed s/^/n=/ | "$0" emit --stdin "counted u32 n"; true'
+		check 'a full disk is an error' exits 125 "$ctl" record -o "$file" -- sh -c "$many" "$ctl"
+		"$ctl" record -o "$file" -- sh -c "$many" "$ctl" 2>"$scratch/record.error"
+		check '… with a message' grep 'cannot write to .*: No space left on device' "$scratch/record.error"
+		check '… and what was recorded, and what was lost, is everything' add_up 100000
+		check '… and a full disk from the beginning' says 'No space left' "$ctl" record -o "$scratch/disk/more" -- true
+		umount "$scratch/disk"
+		file=$ours
+	}
+fi
+
+echo '# of a daemon that is the tracer'
+recorded_from_the_daemon()
+{
+	env --default-signal=INT "$ctl" record -o "$file" --wait counted 2>"$scratch/record.error" &
+	recorder=$!
+	within json 'any(one["event"] == "counted" and one["on"] for one in it)' "$ctl" events --json counted
+	seq 0 99 | sed 's/^/n=/' >&7
+	within eval '[ "$(numbers "$file" | wc -l)" -eq 100 ]'
+	ends 0 && are_all 100 && said 100 0
+}
+start_daemon --backend=embedded
+mkfifo "$scratch/fifo"
+exec 7<>"$scratch/fifo"
+start "$scratch/program" sh -c 'exec "$0" emit --stdin "counted u32 n" <"$1"' "$ctl" "$scratch/fifo"
+within says '^counted' "$ctl" events
+check 'records of the daemon' recorded_from_the_daemon
+exec 7>&-
+check 'the progress on a terminal' says '0 records, 0 lost, 0.0 MB, [0-9] s left.*0 records, 0 lost, 0.0 MB in' \
+	script -qec "'$ctl' record -o '$file' --max-time=2 counted" /dev/null
+check '… and nowhere else' says_not ' left' "$ctl" record -o "$file" --max-time=1 counted
+end_all
+end $daemon 2>/dev/null
+daemon=
+
+if [ "$(id -u)" != 0 ] || [ ! -e $tracefs/user_events_status ]; then
+	sum_up '1 skipped: tracing needs root and a kernel with user_events'
+fi
+
+echo '# of tracefs'
+ends_by_sigint()
+{
+	made --count=20000 --number=n 'counted u32 n; u64 more'
+	recording -o "$file" --foreign counted
+	says 'another userevctl records to' "$ctl" record -o "$file" --foreign counted
+	exits 1 "$ctl" record -o "$file" --foreign counted || return 1
+	emit
+	ends 0
+}
+check 'SIGINT ends a recording, and a second recorder is refused' ends_by_sigint
+check '… which has all records' are_all 20000
+check '… and says how many' said 20000 0
+check '… and leaves nothing behind' no_instance
+check '… with the time of the wall clock' json 'abs(__import__("time").time() - it["time_ns"] / 1e9) < 300' "$ctl" report --json --count=1 "$file"
+check '… and the tenant' json 'it["tenant"].startswith("/") and it["comm"] == "direct" and it["uid"] == 0' "$ctl" report --json --count=1 "$file"
+
+two_recorders()
+{
+	made --count=5000 --number=n 'counted u32 n; u64 more'
+	env --default-signal=INT "$ctl" record -o "$scratch/second.dat" --foreign counted 2>/dev/null &
+	local second=$!
+	within used 1
+	env --default-signal=INT "$ctl" record -o "$file" --foreign --filter='n >= 1000' counted 2>"$scratch/record.error" &
+	recorder=$!
+	within used 2
+	emit
+	ends 0
+	kill -INT $second
+	wait $second
+	diff <(numbers "$scratch/second.dat") <(seq 0 4999) && diff <(numbers "$file") <(seq 1000 4999)
+}
+check 'two recorders at once, one with a filter' two_recorders
+
+killed_recording_is_readable()
+{
+	made --count=100000 --every=1 --number=n 'counted u32 n; u64 more'
+	recording -o "$file" --foreign "$@" counted
+	touch "$scratch/go"
+	within eval '[ "$(numbers "$file" | wc -l)" -gt 100 ]'
+	kill -9 $recorder
+	wait $recorder
+	kill $program
+	numbers "$file" >"$scratch/numbers"
+	diff "$scratch/numbers" <(seq 0 $(($(wc -l <"$scratch/numbers") - 1))) && grep -q 'the recorder was killed' "$scratch/report.error"
+}
+check 'the file of a killed recorder has all until then' killed_recording_is_readable
+check '… also a compressed one' killed_recording_is_readable --compress
+check '… and the next recorder removes its instance' exits 0 "$ctl" record -o "$scratch/next.dat" --foreign --wait --max-time=1 counted
+check '… indeed' no_instance
+
+overrun_is_counted()
+{
+	made --count=100000 --number=n 'counted u32 n; u64 more'
+	recording -o "$file" --foreign counted
+	echo 64 >$tracefs/instances/userevctl-$recorder/buffer_size_kb
+	kill -STOP $recorder
+	emit
+	kill -CONT $recorder
+	ends 0
+	add_up 100000 && said '[0-9]+' '[1-9][0-9]*'
+}
+check 'overwritten records are counted' overrun_is_counted
+
+many_records()
+{
+	made --count=100000 --number=n 'counted u32 n; u64 more'
+	recording -o "$file" --foreign "$@" counted
+	emit
+	ends 0
+	add_up 100000
+}
+check 'many records at once are written, or counted' many_records
+check '… also compressed' many_records --compress
+
+full_disk_of_tracefs()
+{
+	mount -t tmpfs -o size=100k none "$scratch/disk"
+	made --count=100000 --number=n 'counted u32 n; u64 more'
+	recording -o "$scratch/disk/trace.dat" --foreign counted
+	touch "$scratch/go"
+	exits 1 wait $recorder && grep 'No space left' "$scratch/record.error"
+	local ours=$file r
+	file=$scratch/disk/trace.dat
+	numbers "$file" >"$scratch/numbers"
+	diff "$scratch/numbers" <(seq 0 $(($(wc -l <"$scratch/numbers") - 1))) && [ "$(wc -l <"$scratch/numbers")" -gt 1000 ]
+	r=$?
+	file=$ours
+	kill "$program"
+	umount "$scratch/disk"
+	return $r
+}
+check 'a full disk' full_disk_of_tracefs
+
+made --count=100 --number=n --every=20 --hold 'counted u32 n; u64 more'
+check '--max-time ends a recording' exits 0 "$ctl" record -o "$file" --foreign --max-time=1 counted
+check '--count, too' says '^userevctl: 3 records, 0 lost' sh -c 'touch "$2"; "$0" record -o "$1" --foreign --count=3 counted' "$ctl" "$file" "$scratch/go"
+end_all
+made --count=100000000 --number=n 'counted u32 n; u64 more'
+touch "$scratch/go"
+check '--max-size, too' exits 0 "$ctl" record -o "$file" --foreign --max-size=100K counted
+check '… at this size' [ "$(stat -c %s "$file")" -le $((2101248 + 102400)) ]
+end_all
+large_record_comes_back()
+{
+	made 'large u32 n; struct blob b 1000' n=0
+	recording -o "$file" --foreign large
+	emit
+	ends 0 && are_all 1
+}
+check 'a large record' large_record_comes_back
+check 'an event that nobody holds' exits 1 "$ctl" record -o "$scratch/none.dat" nosuch
+check '… makes no file' [ ! -e "$scratch/none.dat" ]
+check 'and nothing is left' no_instance
+sum_up
