@@ -114,14 +114,16 @@ struct known_options {
 
 static void options_know(struct known_options *known, const struct option_row *row, void *values)
 {
+	char *letter;
+
 	for (; row && row->name && known->n < OPTIONS_MAX; row++, known->n++) {
 		known->option[known->n] = (struct option){ row->name, row->argument ? required_argument : no_argument,
 							   NULL, FIRST_KEY + known->n };
 		known->row[known->n] = row;
 		known->member[known->n] = (char *)values + row->member;
-		strncat(known->letters, &row->letter, 1);
-		if (row->letter && row->argument)
-			strcat(known->letters, ":");
+		letter = known->letters + strlen(known->letters);
+		letter[0] = row->letter;
+		letter[1] = row->letter && row->argument ? ':' : '\0';
 	}
 }
 
