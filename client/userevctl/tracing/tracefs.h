@@ -76,13 +76,13 @@ struct buffer_record {
 	size_t size;
 };
 /* 0 or a negative errno. */
-int buffers_open(struct session *);
-void buffers_close(struct session *);
+int buffers_open(struct follower *);
+void buffers_close(struct follower *);
 /*
  * The next record that is not later than `horizon`, which is new in each round of calls. Valid until the next call. At the end `busy` of
  * the tracing is set if a later record is waiting.
  */
-bool buffers_next(struct session *, uint64_t horizon, struct buffer_record *ret);
+bool buffers_next(struct follower *, uint64_t horizon, struct buffer_record *ret);
 
 /* writer.c: the process that wrote a record, by the pid in it. */
 struct writer {
@@ -94,15 +94,15 @@ struct writer {
 	uint64_t uid; /* or UID_UNKNOWN */
 	UT_hash_handle by_pid;
 };
-void writers_deinit(struct session *);
+void writers_deinit(struct follower *);
 /* Learns the holders in one answer of the daemon. */
-void writers_learn(struct session *, const struct catalogue *);
+void writers_learn(struct follower *, const struct catalogue *);
 /* Valid until the next call. */
-const struct writer *writers_find(struct session *, uint64_t pid);
+const struct writer *writers_find(struct follower *, uint64_t pid);
 
-/* session.c: a tail in an instance. */
+/* follow.c: a tail in an instance. */
 
-struct session_event {
+struct follower_event {
 	bool on;
 	uint64_t seen;		 /* the number of the last look that wanted it */
 	struct event event;	 /* its `name`, `shown` and `system` */
@@ -111,15 +111,15 @@ struct session_event {
 };
 
 enum { RECORD_TYPES_MAX = 65536 };
-struct session {
+struct follower {
 	struct tracing *tracing;
 	struct tracefs_instance *instance;
 	struct cpu_buffer *cpus;
 	size_t n_cpus;
 	struct cpu_buffer *given; /* of the record that the last buffers_next() returned */
 	struct writer *writers;
-	struct session_event *events;
-	struct session_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
+	struct follower_event *events;
+	struct follower_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
 	uint64_t looks;
 	uint64_t look_took; /* ns */
 	uint64_t looked;    /* the time of the last complete look */
@@ -131,20 +131,20 @@ struct session {
 };
 
 /* The signal that ends the tail; 0: none. It interrupts poll() and write(); before these, the tail ends when it is due. */
-extern volatile sig_atomic_t session_stopped;
+extern volatile sig_atomic_t follower_stopped;
 
-int session_begin(struct tracing *, uint16_t flags);	  /* an enum exit_code */
-int session_read(struct tracing *, struct record_view *); /* … */
-struct session *session_free(struct session *);
+int follower_begin(struct tracing *, uint16_t flags);	   /* an enum exit_code */
+int follower_read(struct tracing *, struct record_view *); /* … */
+struct follower *follower_free(struct follower *);
 /* Prints the records that there are: 0 or a negative errno. */
-int session_drain(struct session *, struct record_view *);
+int follower_drain(struct follower *, struct record_view *);
 /* Asks the daemon for the holders of events, unless it was asked a moment ago. */
-void session_ask_daemon(struct session *);
+void follower_ask_daemon(struct follower *);
 
 /*
  * look.c: switches on wanted events that have come, and off those that are not wanted any more: an enum exit_code. `view`:
  * NULL in the first look. Sets the time of the next look, `due`.
  */
-int look_now(struct session *, struct record_view *view);
+int look_now(struct follower *, struct record_view *view);
 /* How long to wait before the next look, in ns. */
-uint64_t look_pause(const struct session *);
+uint64_t look_pause(const struct follower *);

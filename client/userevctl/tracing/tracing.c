@@ -37,7 +37,7 @@ struct tracing *tracing_free(struct tracing *tracing)
 {
 	if (!tracing)
 		return NULL;
-	session_free(tracing->session);
+	follower_free(tracing->follower);
 	control_free(tracing->control);
 	catalogue_deinit(&tracing->events);
 	free((void *)tracing->status.at);
@@ -138,7 +138,7 @@ int tail_begin(struct tracing *tracing, uint16_t flags)
 	int r;
 
 	if (tracing->kernel)
-		return session_begin(tracing, flags);
+		return follower_begin(tracing, flags);
 	if (tracing->filter) {
 		ctl_error("--filter: the embedded backend has no filters. Select fields of 'tail --json' instead.");
 		return EXIT_REFUSED;
@@ -163,7 +163,7 @@ int tail_read(struct tracing *tracing, struct record_view *view)
 	int r;
 
 	if (tracing->kernel)
-		return session_read(tracing, view);
+		return follower_read(tracing, view);
 	r = record_view_take(view, tracing->control);
 	if (r == -ETIMEDOUT)
 		return EXIT_DONE;

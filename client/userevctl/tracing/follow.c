@@ -13,20 +13,20 @@
 
 enum { RECORD_HEADER = 8 };
 
-volatile sig_atomic_t session_stopped;
+volatile sig_atomic_t follower_stopped;
 
 static const int stopping[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 static struct sigaction before[ARRAY_SIZE(stopping)];
 
 static void on_stop(int number)
 {
-	session_stopped = number;
+	follower_stopped = number;
 }
 
-static void session_print_record(struct session *session, struct record_view *view, const struct buffer_record *record,
-				 uint64_t wall)
+static void follower_print_record(struct follower *follower, struct record_view *view,
+				  const struct buffer_record *record, uint64_t wall)
 {
-	const struct session_event *event;
+	const struct follower_event *event;
 	const struct writer *writer;
 	const uint8_t *data = record->data;
 	uint16_t type;
@@ -36,10 +36,10 @@ static void session_print_record(struct session *session, struct record_view *vi
 		return;
 	memcpy(&type, data, sizeof(type));
 	memcpy(&pid, data + 4, sizeof(pid));
-	event = session->by_type[type];
+	event = follower->by_type[type];
 	if (!event)
 		return;
-	writer = writers_find(session, (uint64_t)pid);
+	writer = writers_find(follower, (uint64_t)pid);
 	record_view_put(view, &(struct taken_record){
 				      .time = record->time + wall,
 				      .pid = (uint64_t)pid,
@@ -53,7 +53,7 @@ static void session_print_record(struct session *session, struct record_view *vi
 			      });
 }
 
-int session_drain(struct session *session, struct record_view *view)
+int follower_drain(struct follower *follower, struct record_view *view)
 {
 	uint64_t horizon = ctl_now_ns(), wall;
 	struct buffer_record record;
@@ -62,31 +62,31 @@ int session_drain(struct session *session, struct record_view *view)
 	/* The wall clock may be set at any time: so read the offset from the trace clock again. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	wall = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec - ctl_now_ns();
-	while (!record_view_done(view) && !session_stopped && buffers_next(session, horizon, &record)) {
+	while (!record_view_done(view) && !follower_stopped && buffers_next(follower, horizon, &record)) {
 		if (record.missed > 0)
 			record_view_missed(view, record.missed);
 		if (record.data)
-			session_print_record(session, view, &record, wall);
+			follower_print_record(follower, view, &record, wall);
 	}
 	/* After a signal a flush to a pipe that is full would block. */
-	return session_stopped ? 0 : output_flush(view->output);
+	return follower_stopped ? 0 : output_flush(view->output);
 }
 
-void session_ask_daemon(struct session *session)
+void follower_ask_daemon(struct follower *follower)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 	uint64_t now = ctl_now_ns();
 
-	if (session->tracing->no_daemon || now - session->asked < look_pause(session))
+	if (follower->tracing->no_daemon || now - follower->asked < look_pause(follower))
 		return;
-	session->asked = now;
-	if (tracing_read(session->tracing, NULL, &catalogue) == 0)
-		writers_learn(session, &catalogue);
+	follower->asked = now;
+	if (tracing_read(follower->tracing, NULL, &catalogue) == 0)
+		writers_learn(follower, &catalogue);
 }
 
-int session_begin(struct tracing *tracing, uint16_t flags)
+int follower_begin(struct tracing *tracing, uint16_t flags)
 {
-	struct session *session;
+	struct follower *follower;
 	int r;
 
 	if (flags & TAIL_PAST) {
@@ -100,63 +100,63 @@ int session_begin(struct tracing *tracing, uint16_t flags)
 		tracing->over = true;
 		return EXIT_DONE;
 	}
-	session = tracing->session = must(calloc(1, sizeof(*session)));
-	session->tracing = tracing;
+	follower = tracing->follower = must(calloc(1, sizeof(*follower)));
+	follower->tracing = tracing;
 	/* Without SA_RESTART, so that a write to a pipe ends, too. An ignored signal stays ignored. */
 	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
 		if (sigaction(stopping[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
 			sigaction(stopping[i], &(struct sigaction){ .sa_handler = on_stop }, NULL);
-	r = instance_make(&session->instance);
+	r = instance_make(&follower->instance);
 	if (r == 0)
-		r = buffers_open(session);
+		r = buffers_open(follower);
 	/* Readable when any CPU has a record; nothing is read from it. */
 	if (r == 0)
 		tracing->fd =
-			tracefs_instance_file_open(session->instance, "trace_pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+			tracefs_instance_file_open(follower->instance, "trace_pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (r == 0 && tracing->fd < 0)
 		r = -errno;
 	if (r < 0)
 		return tracefs_explain("make an instance in tracefs", r);
-	r = look_now(session, NULL);
-	if (r == EXIT_DONE && tracing->n_patterns == 0 && !session->events)
+	r = look_now(follower, NULL);
+	if (r == EXIT_DONE && tracing->n_patterns == 0 && !follower->events)
 		tail_note_none_is_on();
 	return r;
 }
 
-int session_read(struct tracing *tracing, struct record_view *view)
+int follower_read(struct tracing *tracing, struct record_view *view)
 {
-	struct session *session = tracing->session;
+	struct follower *follower = tracing->follower;
 	int r = EXIT_DONE;
 
-	if (!session_stopped && ctl_now_ns() >= tracing->due)
-		r = look_now(session, view);
-	if (r == EXIT_DONE && !session_stopped) {
-		int error = session_drain(session, view);
+	if (!follower_stopped && ctl_now_ns() >= tracing->due)
+		r = look_now(follower, view);
+	if (r == EXIT_DONE && !follower_stopped) {
+		int error = follower_drain(follower, view);
 
-		if (error < 0 && !session_stopped)
+		if (error < 0 && !follower_stopped)
 			r = ctl_output_failed(error);
 		tracing->over = error < 0;
 	}
-	if (session_stopped) {
+	if (follower_stopped) {
 		tracing->over = true;
-		tracing->signal = session_stopped;
+		tracing->signal = follower_stopped;
 	}
 	return r;
 }
 
-struct session *session_free(struct session *session)
+struct follower *follower_free(struct follower *follower)
 {
-	struct session_event *event, *next;
+	struct follower_event *event, *next;
 	char name[64];
 	int r;
 
-	if (!session)
+	if (!follower)
 		return NULL;
-	buffers_close(session);
-	session->tracing->fd = fd_close(session->tracing->fd);
-	if (session->instance) {
-		string_copy(name, sizeof(name), tracefs_instance_get_name(session->instance));
-		r = instance_remove(session->instance);
+	buffers_close(follower);
+	follower->tracing->fd = fd_close(follower->tracing->fd);
+	if (follower->instance) {
+		string_copy(name, sizeof(name), tracefs_instance_get_name(follower->instance));
+		r = instance_remove(follower->instance);
 		if (r < 0)
 			ctl_error(
 				"cannot remove the instance %s of tracefs: %s. The next 'userevctl tail' tries again.",
@@ -164,15 +164,15 @@ struct session *session_free(struct session *session)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
 		sigaction(stopping[i], &before[i], NULL);
-	writers_deinit(session);
-	HASH_ITER(by_shown, session->events, event, next) {
-		HASH_DELETE(by_shown, session->events, event);
+	writers_deinit(follower);
+	HASH_ITER(by_shown, follower->events, event, next) {
+		HASH_DELETE(by_shown, follower->events, event);
 		free(event->event.shown);
 		free(event->event.name);
 		free(event);
 	}
-	free(session->status);
-	free(session->set_event);
-	free(session);
+	free(follower->status);
+	free(follower->set_event);
+	free(follower);
 	return NULL;
 }
