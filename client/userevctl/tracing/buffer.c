@@ -6,7 +6,6 @@
  * to a horizon are in order, also if other CPUs record meanwhile.
  */
 
-#include <inttypes.h>
 #include <kbuffer.h>
 
 #include "client/userevctl/tracing/tracefs.h"
@@ -22,7 +21,7 @@ struct cpu_buffer {
 	uint64_t overrun;  /* the buffer's own count of overwritten records, when it was read last */
 };
 
-int buffers_open(struct follower *follower)
+int buffers_open(struct follower *follower, const char *file)
 {
 	long cpus = MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
 	_cleanup_(freep) char *header = tracefs_instance_file_read(NULL, "events/header_page", NULL);
@@ -38,7 +37,7 @@ int buffers_open(struct follower *follower)
 		struct cpu_buffer *cpu = &follower->cpus[follower->n_cpus];
 		char name[64];
 
-		snprintf(name, sizeof(name), "per_cpu/cpu%zu/trace_pipe_raw", follower->n_cpus++);
+		snprintf(name, sizeof(name), "per_cpu/cpu%zu/%s", follower->n_cpus++, file);
 		cpu->fd = tracefs_instance_file_open(follower->instance, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 		/* A CPU that is not there records nothing. */
 		if (cpu->fd < 0 && (errno != ENOENT || follower->n_cpus == 1))
@@ -61,21 +60,29 @@ void buffers_close(struct follower *follower)
 	free(follower->cpus);
 }
 
+bool buffers_read_stats(struct tracefs_instance *instance, size_t cpu, struct buffer_stats *ret)
+{
+	_cleanup_(freep) char *text = NULL;
+	char name[64];
+
+	snprintf(name, sizeof(name), "per_cpu/cpu%zu/stats", cpu);
+	text = tracefs_instance_file_read(instance, name, NULL);
+	if (text)
+		text_read_stats(text, ret);
+	return text;
+}
+
 /* Records before this page were overwritten. Not every page has room for their number: the buffer counts them. */
 static void count_missed(const struct follower *follower, struct cpu_buffer *cpu)
 {
-	_cleanup_(freep) char *text = NULL;
-	uint64_t overrun = cpu->overrun;
-	const char *line;
-	char name[64];
+	struct buffer_stats stats = { .overrun = cpu->overrun };
 
-	snprintf(name, sizeof(name), "per_cpu/cpu%u/stats", (unsigned)(cpu - follower->cpus));
-	text = tracefs_instance_file_read(follower->instance, name, NULL);
-	line = text ? strstr(text, "\noverrun:") : NULL;
-	if (line)
-		sscanf(line, "\noverrun: %" SCNu64, &overrun);
-	cpu->missed += overrun - cpu->overrun;
-	cpu->overrun = overrun;
+	/* Those of a snapshot are counted as a whole. */
+	if (follower->is_snapshot)
+		return;
+	buffers_read_stats(follower->instance, (size_t)(cpu - follower->cpus), &stats);
+	cpu->missed += stats.overrun - cpu->overrun;
+	cpu->overrun = stats.overrun;
 }
 
 /* Whether there is a record of this CPU now. */

@@ -26,6 +26,7 @@ static void on_stop(int number)
 static void follower_print_record(struct follower *follower, struct record_view *view,
 				  const struct buffer_record *record, uint64_t wall)
 {
+	const char *name, *fields = NULL;
 	const struct follower_event *event;
 	const struct writer *writer;
 	const uint8_t *data = record->data;
@@ -37,7 +38,10 @@ static void follower_print_record(struct follower *follower, struct record_view 
 	memcpy(&type, data, sizeof(type));
 	memcpy(&pid, data + 4, sizeof(pid));
 	event = follower->by_type[type];
-	if (!event)
+	if (event)
+		name = event->event.name;
+	else if (!follower->kernel_events ||
+		 !kernel_events_read(follower->kernel_events, data, record->size, view->output->json, &name, &fields))
 		return;
 	writer = writers_find(follower, (uint64_t)pid);
 	record_view_put(view, &(struct taken_record){
@@ -46,8 +50,9 @@ static void follower_print_record(struct follower *follower, struct record_view 
 				      .uid = writer->uid,
 				      .comm = writer->comm,
 				      .tenant = writer->tenant ? writer->tenant : "",
-				      .name = event->event.name,
-				      .description = event->description,
+				      .name = name,
+				      .description = event ? event->description : "",
+				      .fields = fields,
 				      .payload = data + RECORD_HEADER,
 				      .size = record->size - RECORD_HEADER,
 			      });
@@ -84,6 +89,18 @@ void follower_ask_daemon(struct follower *follower)
 		writers_learn(follower, &catalogue);
 }
 
+struct follower *follower_new(struct tracing *tracing)
+{
+	struct follower *follower = tracing->follower = must(calloc(1, sizeof(*follower)));
+
+	follower->tracing = tracing;
+	/* Without SA_RESTART, so that a write to a pipe ends, too. An ignored signal stays ignored. */
+	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
+		if (sigaction(stopping[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+			sigaction(stopping[i], &(struct sigaction){ .sa_handler = on_stop }, NULL);
+	return follower;
+}
+
 int follower_begin(struct tracing *tracing, uint16_t flags)
 {
 	struct follower *follower;
@@ -100,15 +117,11 @@ int follower_begin(struct tracing *tracing, uint16_t flags)
 		tracing->over = true;
 		return EXIT_DONE;
 	}
-	follower = tracing->follower = must(calloc(1, sizeof(*follower)));
-	follower->tracing = tracing;
-	/* Without SA_RESTART, so that a write to a pipe ends, too. An ignored signal stays ignored. */
-	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
-		if (sigaction(stopping[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
-			sigaction(stopping[i], &(struct sigaction){ .sa_handler = on_stop }, NULL);
+	follower = follower_new(tracing);
+	follower->owns_instance = true;
 	r = instance_make(&follower->instance);
 	if (r == 0)
-		r = buffers_open(follower);
+		r = buffers_open(follower, "trace_pipe_raw");
 	/* Readable when any CPU has a record; nothing is read from it. */
 	if (r == 0)
 		tracing->fd =
@@ -154,7 +167,9 @@ struct follower *follower_free(struct follower *follower)
 		return NULL;
 	buffers_close(follower);
 	follower->tracing->fd = fd_close(follower->tracing->fd);
-	if (follower->instance) {
+	if (follower->instance && !follower->owns_instance) {
+		tracefs_instance_free(follower->instance);
+	} else if (follower->instance) {
 		string_copy(name, sizeof(name), tracefs_instance_get_name(follower->instance));
 		r = instance_remove(follower->instance);
 		if (r < 0)
@@ -165,6 +180,7 @@ struct follower *follower_free(struct follower *follower)
 	for (size_t i = 0; i < ARRAY_SIZE(stopping); i++)
 		sigaction(stopping[i], &before[i], NULL);
 	writers_deinit(follower);
+	kernel_events_free(follower->kernel_events);
 	HASH_ITER(by_shown, follower->events, event, next) {
 		HASH_DELETE(by_shown, follower->events, event);
 		free(event->event.shown);

@@ -18,7 +18,7 @@ enum {
 	LOOK_ANYWAY_MS = 3000,	  /* a foreign event may become a program's without a change of the texts */
 };
 
-static struct follower_event *follower_event_of(struct follower *follower, const struct event *event)
+struct follower_event *follower_event_of(struct follower *follower, const struct event *event)
 {
 	struct follower_event *known;
 
@@ -33,56 +33,42 @@ static struct follower_event *follower_event_of(struct follower *follower, const
 	return must(table_added() ? known : NULL);
 }
 
-enum { CONDITION_REFUSED = 2 }; /* a message has been printed */
-
-/*
- * Writes a filter or a trigger, with the kernel's own message if it refuses the text. Its log ends with
- * "hist:user_events:a: error: Couldn't find field", the command, and a line that points at the place.
- */
-static int set_condition(struct follower *follower, const struct event *event, const char *file, const char *text)
+int follower_learn_type(struct follower *follower, struct follower_event *event)
 {
-	static const char mark[] = "error: ";
-	_cleanup_(freep) char *log = NULL;
-	const char *sentence = NULL;
-	int r = tracefs_write_event_file(follower->instance, event, file, text);
+	struct text text = text_make(event->description, sizeof(event->description));
+	struct event_format format;
+	int r = tracefs_read_format(event->event.system, event->event.shown, &format);
 
-	if (r != -EINVAL && r != -ENOENT)
+	if (r < 0)
 		return r;
-	log = tracefs_instance_file_read(follower->instance, "error_log", NULL);
-	for (const char *at = log; at && (at = strstr(at, mark)); at += strlen(mark))
-		sentence = at + strlen(mark);
-	ctl_error("%s: the kernel refuses '%s': %.*s", safe_string(event->shown).text, text,
-		  sentence ? (int)strcspn(sentence, "\n") : 16, sentence ? sentence : "Invalid argument");
-	return CONDITION_REFUSED;
+	/* The parser needs a name, and the event's own may be invalid in a description. "?" makes the parser fail. */
+	text_printf(&text, "event");
+	if (!format.complete || format.fields[0])
+		text_printf(&text, " %s", format.complete ? format.fields : "?");
+	follower->by_type[format.id] = event;
+	return 0;
 }
 
 /* 0, also if the event has gone meanwhile; a negative errno; or CONDITION_REFUSED. */
 static int turn_on(struct follower *follower, struct follower_event *event)
 {
 	const struct tracing *tracing = follower->tracing;
-	struct text text = text_make(event->description, sizeof(event->description));
-	struct event_format format;
 	int r = 1;
 
 	if (tracing->filter)
-		r = set_condition(follower, &event->event, "filter", tracing->filter);
+		r = tracefs_set_condition(follower->instance, &event->event, "filter", tracing->filter);
 	if (r == 1 && tracing->trigger)
-		r = set_condition(follower, &event->event, "trigger", tracing->trigger);
+		r = tracefs_set_condition(follower->instance, &event->event, "trigger", tracing->trigger);
 	else if (r == 1)
 		r = tracefs_turn(follower->instance, &event->event, true);
 	if (r != 1)
 		return r;
 	/* From now on the event cannot go, and its type in records is not reused. */
-	r = tracefs_read_format(event->event.system, event->event.shown, &format);
+	r = follower_learn_type(follower, event);
 	if (r < 0) {
 		r = tracefs_turn(follower->instance, &event->event, false);
 		return MIN(r, 0);
 	}
-	/* The parser needs a name, and the event's own may be invalid in a description. "?" makes the parser fail. */
-	text_printf(&text, "event");
-	if (!format.complete || format.fields[0])
-		text_printf(&text, " %s", format.complete ? format.fields : "?");
-	follower->by_type[format.id] = event;
 	event->on = true;
 	return 0;
 }

@@ -17,6 +17,7 @@ struct taken_record {
 	const char *description;   /* "name type field; …" */
 	const void *payload;
 	size_t size;
+	const char *fields; /* written already, as text or JSON, whichever the output is; NULL: of the payload */
 };
 struct record_view {
 	struct output *output;

@@ -24,9 +24,9 @@ int tracing_open(struct ctl *ctl, enum tracing_use use, struct tracing **ret)
 		exit_code = tracefs_open(tracing, use);
 	if (tracing->no_daemon && exit_code == EXIT_NO_DAEMON)
 		return control_explain(ctl->control_socket, r);
-	if (tracing->no_daemon && exit_code == EXIT_DONE)
+	if (tracing->no_daemon && exit_code == EXIT_DONE && use != TRACING_INSTANCES)
 		ctl_note("userevctl: no daemon runs at %s, so every event here is foreign.", ctl->control_socket);
-	if (exit_code == EXIT_DONE && use != TRACING_ACT)
+	if (exit_code == EXIT_DONE && use < TRACING_ACT)
 		exit_code = tracing_look(tracing);
 	if (exit_code == EXIT_DONE)
 		*ret = steal_pointer(tracing);

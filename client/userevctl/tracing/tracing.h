@@ -41,6 +41,7 @@ enum tracing_use {
 	TRACING_LOOK,		/* looks; leaves out the state of events if this user may not read tracefs */
 	TRACING_LOOK_AT_DAEMON, /* and fails without one */
 	TRACING_ACT,
+	TRACING_INSTANCES, /* acts on instances of tracefs alone: events without a daemon are not worth a note */
 };
 
 /* Opens the tracer of the daemon's backend; without a daemon, tracefs, where all events are foreign. An enum exit_code. */
