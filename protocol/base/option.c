@@ -108,7 +108,7 @@ struct known_options {
 	struct option option[OPTIONS_MAX + 1];
 	const struct option_row *row[OPTIONS_MAX];
 	void *member[OPTIONS_MAX];
-	char letters[OPTIONS_MAX + 3];
+	char letters[2 * OPTIONS_MAX + 3];
 	int n;
 };
 
@@ -120,6 +120,8 @@ static void options_know(struct known_options *known, const struct option_row *r
 		known->row[known->n] = row;
 		known->member[known->n] = (char *)values + row->member;
 		strncat(known->letters, &row->letter, 1);
+		if (row->letter && row->argument)
+			strcat(known->letters, ":");
 	}
 }
 

@@ -60,7 +60,7 @@ void buffers_close(struct follower *follower)
 	free(follower->cpus);
 }
 
-bool buffers_read_stats(struct tracefs_instance *instance, size_t cpu, struct buffer_stats *ret)
+static void read_stats(struct tracefs_instance *instance, size_t cpu, struct buffer_stats *ret)
 {
 	_cleanup_(freep) char *text = NULL;
 	char name[64];
@@ -69,7 +69,21 @@ bool buffers_read_stats(struct tracefs_instance *instance, size_t cpu, struct bu
 	text = tracefs_instance_file_read(instance, name, NULL);
 	if (text)
 		text_read_stats(text, ret);
-	return text;
+}
+
+void buffers_sum_stats(struct tracefs_instance *instance, struct buffer_stats *ret)
+{
+	const size_t cpus = (size_t)MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
+
+	*ret = (struct buffer_stats){ 0 };
+	for (size_t i = 0; i < cpus; i++) {
+		struct buffer_stats stats = { 0 };
+
+		read_stats(instance, i, &stats);
+		ret->entries += stats.entries;
+		ret->overrun += stats.overrun;
+		ret->dropped += stats.dropped;
+	}
 }
 
 /* Records before this page were overwritten. Not every page has room for their number: the buffer counts them. */
@@ -80,7 +94,7 @@ static void count_missed(const struct follower *follower, struct cpu_buffer *cpu
 	/* Those of a snapshot are counted as a whole. */
 	if (follower->is_snapshot)
 		return;
-	buffers_read_stats(follower->instance, (size_t)(cpu - follower->cpus), &stats);
+	read_stats(follower->instance, (size_t)(cpu - follower->cpus), &stats);
 	cpu->missed += stats.overrun - cpu->overrun;
 	cpu->overrun = stats.overrun;
 }

@@ -67,7 +67,8 @@ int follower_drain(struct follower *follower, struct record_view *view)
 	/* The wall clock may be set at any time: so read the offset from the trace clock again. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	wall = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec - ctl_now_ns();
-	while (!record_view_done(view) && !follower_stopped && buffers_next(follower, horizon, &record)) {
+	while (!record_view_done(view) && !follower_stopped && !ferror(view->output->file) &&
+	       buffers_next(follower, horizon, &record)) {
 		if (record.missed > 0)
 			record_view_missed(view, record.missed);
 		if (record.data)

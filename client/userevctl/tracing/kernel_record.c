@@ -102,6 +102,9 @@ bool kernel_events_read(struct kernel_events *events, const void *data, size_t s
 		tep_print_event(events->tep, &events->line, &record, "%s", TEP_PRINT_INFO);
 		while (events->line.len > 0 && events->line.buffer[events->line.len - 1] == '\n')
 			events->line.len--;
+		/* Some tracers write tabs. */
+		for (char *at = events->line.buffer; at < events->line.buffer + events->line.len; at++)
+			*at = *at == '\t' ? ' ' : *at;
 		text_safe(&text, events->line.buffer, events->line.len);
 	}
 	*ret_name = event->name;

@@ -69,7 +69,7 @@ int tracefs_explain(const char *action, int error)
  * An error_log ends with "hist:user_events:a: error: Couldn't find field", "Command: ...", and a line that points at the place. That of
  * the top instance has the errors of all programs: it counts if its last command is part of the text.
  */
-void tracefs_explain_refused(struct tracefs_instance *instance, const char *name, const char *text)
+void tracefs_explain_refused(struct tracefs_instance *instance, const char *name, const char *text, int error)
 {
 	static const char mark[] = "error: ", command_mark[] = "Command: ";
 	_cleanup_(freep) char *log = tracefs_instance_file_read(instance, "error_log", NULL), *command = NULL;
@@ -84,8 +84,10 @@ void tracefs_explain_refused(struct tracefs_instance *instance, const char *name
 		command = must(strndup(at, strcspn(at, "\n")));
 		sentence = *command && strstr(text, command) ? sentence : NULL;
 	}
-	ctl_error("%s: the kernel refuses '%s': %.*s", safe_string(name).text, text,
-		  sentence ? (int)strcspn(sentence, "\n") : 16, sentence ? sentence : "Invalid argument");
+	if (!sentence)
+		sentence = strerror(-error);
+	ctl_error("%s: the kernel refuses '%s': %.*s", safe_string(name).text, text, (int)strcspn(sentence, "\n"),
+		  sentence);
 }
 
 int tracefs_set_condition(struct tracefs_instance *instance, const struct event *event, const char *file,
@@ -95,7 +97,7 @@ int tracefs_set_condition(struct tracefs_instance *instance, const struct event 
 
 	if (r != -EINVAL && r != -ENOENT)
 		return r;
-	tracefs_explain_refused(instance, event->shown, text);
+	tracefs_explain_refused(instance, event->shown, text, r);
 	return CONDITION_REFUSED;
 }
 

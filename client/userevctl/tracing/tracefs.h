@@ -72,8 +72,8 @@ int tracefs_write_event_file(struct tracefs_instance *, const struct event *, co
 /* The same of a filter or a trigger, with the kernel's own sentence if it refuses the text. */
 enum { CONDITION_REFUSED = 2 }; /* a message has been printed */
 int tracefs_set_condition(struct tracefs_instance *, const struct event *, const char *file, const char *text);
-/* Prints that the kernel refuses this text, with the last sentence of the error log. */
-void tracefs_explain_refused(struct tracefs_instance *, const char *name, const char *text);
+/* Prints that the kernel refuses this text, with the last sentence of the error log, or else of the error. */
+void tracefs_explain_refused(struct tracefs_instance *, const char *name, const char *text, int error);
 /* Prints "cannot ACTION" and the error: an enum exit_code. */
 int tracefs_explain(const char *action, int error);
 
@@ -95,8 +95,8 @@ struct buffer_record {
 /* `file`: of each CPU, "trace_pipe_raw" or "snapshot_raw". 0 or a negative errno. */
 int buffers_open(struct follower *, const char *file);
 void buffers_close(struct follower *);
-/* The numbers of one CPU's buffer; false: there is none. */
-bool buffers_read_stats(struct tracefs_instance *, size_t cpu, struct buffer_stats *ret);
+/* Of all CPUs. */
+void buffers_sum_stats(struct tracefs_instance *, struct buffer_stats *ret);
 /*
  * The next record that is not later than `horizon`, which is new in each round of calls. Valid until the next call. At the end `busy` of
  * the tracing is set if a later record is waiting.
