@@ -137,7 +137,7 @@ $(B)/%.o: %.c
 	@echo '  CC      $<'
 	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -c $< -o $@
 
-$(B)/client/userevctl/tracing/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,libtracefs)
+$(B)/client/userevctl/tracing/%.o $(B)/client/userevctl/session/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,libtracefs)
 $(B)/client/examples/%.o: EXTRA_CFLAGS = -Iclient -fvisibility=default
 $(B)/daemon/main.o $(DAEMON_OBJECTS) $(KERNEL_OBJECTS) $(PROTOCOL_OBJECTS): EXTRA_CFLAGS = $(LTO)
 

@@ -10,10 +10,10 @@
 #include "protocol/base/suggest.h"
 
 static const struct command *const commands[] = {
-	&command_status, &command_events,  &command_tenants, &command_top,    &command_metrics,
-	&command_enable, &command_disable, &command_tail,    &command_hist,   &command_record,
-	&command_report, &command_emit,	   &command_run,     &command_policy, &command_reload,
-	&command_name,	 &command_doctor,  &command_version, &command_help,
+	&command_status, &command_events,  &command_tenants, &command_top,     &command_metrics,
+	&command_enable, &command_disable, &command_tail,    &command_hist,    &command_record,
+	&command_report, &command_session, &command_emit,    &command_run,     &command_policy,
+	&command_reload, &command_name,	   &command_doctor,  &command_version, &command_help,
 };
 
 static const char *const colours[] = { "auto", "always", "never", NULL };
@@ -130,7 +130,8 @@ static int help_run(struct ctl *ctl)
 	return ctl_finish(ctl);
 }
 
-COMMAND(help, "[COMMAND]", "explain a command and its options", NULL,
+/* Not in the overview, which ends with --help. */
+COMMAND(help, "[COMMAND]", NULL, NULL,
 	"Shows what COMMAND does and its options, or without COMMAND the list of commands.");
 
 int main(int argc, char **argv)

@@ -54,8 +54,8 @@ static const char *option_set_number(const struct option_row *row, const char *a
 	unsigned shift = 0;
 	uint64_t number;
 
-	if (row->kind == OPTION_SIZE && length > 0 && strchr("KM", argument[length - 1]))
-		shift = argument[--length] == 'K' ? 10 : 20;
+	if (row->kind == OPTION_SIZE && length > 0 && strchr("kKM", argument[length - 1]))
+		shift = argument[--length] == 'M' ? 20 : 10;
 	if (number_parse(argument, length, row->most >> shift, &number) != NUMBER_GOOD ||
 	    number << shift < row->least) {
 		snprintf(right, sizeof(right), "give a number from %llu to %llu", (unsigned long long)row->least,

@@ -15,7 +15,7 @@ enum option_kind {
 	OPTION_WORD,   /* one of `words`; the member is that word */
 	OPTION_NUMBER, /* 32 bits */
 	OPTION_LONG,   /* 64 bits */
-	OPTION_SIZE,   /* 64 bits, perhaps with K or M behind it */
+	OPTION_SIZE,   /* 64 bits, perhaps with k, K or M behind it */
 };
 
 enum { OPTION_TEXTS_MAX = 512 };

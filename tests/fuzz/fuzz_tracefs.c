@@ -11,7 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			      *format_text = as_text(data, size);
 	static struct event_format format; /* large */
 	static const struct hist_names names = { { "a", "b", "c" }, 2, 3 };
+	struct buffer_stats stats;
 	struct hist_line line;
+	uint64_t lost;
 	char command[64], *rest = status;
 	const char *name;
 	unsigned used_by;
@@ -27,5 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (text_find_command(text, 1, command))
 		require(memchr(command, 0, sizeof(command)));
 	text_instance_pid(text);
+	text_read_stats(text, &stats);
+	text_read_snapshot(text, &lost);
 	return 0;
 }

@@ -149,6 +149,10 @@ check 'a directory for an option' offers_just "userevctl policy --root=$scratch/
 check 'the verbs of policy' offers_just 'userevctl policy ' check show explain
 check '… options or not' offers_just 'userevctl policy --capacity=5 sh' show
 check 'a policy file' offers_just "userevctl policy check $scratch/one.c" "$scratch/one.conf"
+check 'the verbs of session' offers_just 'userevctl session s' show snapshot start stop
+check '… all of them' offers_just 'userevctl session ' create destroy list show snapshot start stop
+check '… the modes' offers_just 'userevctl session create some --mode=' flight-recorder record
+check 'a new session has no completion' offers_nothing 'userevctl session create '
 check 'a program to run' offers 'userevctl run sle' sleep
 check '… behind --' offers 'userevctl run -- sle' sleep
 check '… whose options are its own' offers_nothing 'userevctl run sleep --jso'
@@ -166,6 +170,7 @@ done
 check 'a second event' offers_just 'userevctl enable first demo_' demo_request
 check 'events behind options' offers_just 'userevctl tail --past --count 5 demo_' demo_request
 check 'events for an option' offers_just 'userevctl run --events=demo' demo_request
+check '… and for a session' offers_just 'userevctl session create some --event=demo' demo_request
 check 'another name has no events' offers_nothing 'userevctl events nothing'
 check 'there is a tenant' test -n "$tenant"
 check 'tenants by their paths' offers 'userevctl tenants ' "$tenant"

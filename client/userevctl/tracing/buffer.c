@@ -6,7 +6,6 @@
  * to a horizon are in order, also if other CPUs record meanwhile.
  */
 
-#include <inttypes.h>
 #include <kbuffer.h>
 
 #include "client/userevctl/tracing/tracefs.h"
@@ -22,7 +21,7 @@ struct cpu_buffer {
 	uint64_t overrun;  /* the buffer's own count of overwritten records, when it was read last */
 };
 
-int buffers_open(struct session *session)
+int buffers_open(struct follower *follower, const char *file)
 {
 	long cpus = MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
 	_cleanup_(freep) char *header = tracefs_instance_file_read(NULL, "events/header_page", NULL);
@@ -33,15 +32,15 @@ int buffers_open(struct session *session)
 	if (header && tep_parse_header_page(tep, header, strlen(header), sizeof(long)) == 0)
 		size = tep_get_header_page_size(tep) == 8 ? KBUFFER_LSIZE_8 : KBUFFER_LSIZE_4;
 	tep_free(tep);
-	session->cpus = must(calloc((size_t)cpus, sizeof(*session->cpus)));
-	while (session->n_cpus < (size_t)cpus) {
-		struct cpu_buffer *cpu = &session->cpus[session->n_cpus];
+	follower->cpus = must(calloc((size_t)cpus, sizeof(*follower->cpus)));
+	while (follower->n_cpus < (size_t)cpus) {
+		struct cpu_buffer *cpu = &follower->cpus[follower->n_cpus];
 		char name[64];
 
-		snprintf(name, sizeof(name), "per_cpu/cpu%zu/trace_pipe_raw", session->n_cpus++);
-		cpu->fd = tracefs_instance_file_open(session->instance, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+		snprintf(name, sizeof(name), "per_cpu/cpu%zu/%s", follower->n_cpus++, file);
+		cpu->fd = tracefs_instance_file_open(follower->instance, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 		/* A CPU that is not there records nothing. */
-		if (cpu->fd < 0 && (errno != ENOENT || session->n_cpus == 1))
+		if (cpu->fd < 0 && (errno != ENOENT || follower->n_cpus == 1))
 			return -errno;
 		/* A new instance has sub-buffers of one page. */
 		cpu->page = must(malloc((size_t)sysconf(_SC_PAGESIZE)));
@@ -50,36 +49,58 @@ int buffers_open(struct session *session)
 	return 0;
 }
 
-void buffers_close(struct session *session)
+void buffers_close(struct follower *follower)
 {
-	for (struct cpu_buffer *cpu = session->cpus; cpu < session->cpus + session->n_cpus; cpu++) {
+	for (struct cpu_buffer *cpu = follower->cpus; cpu < follower->cpus + follower->n_cpus; cpu++) {
 		fd_close(cpu->fd);
 		if (cpu->kbuffer)
 			kbuffer_free(cpu->kbuffer);
 		free(cpu->page);
 	}
-	free(session->cpus);
+	free(follower->cpus);
+}
+
+static void read_stats(struct tracefs_instance *instance, size_t cpu, struct buffer_stats *ret)
+{
+	_cleanup_(freep) char *text = NULL;
+	char name[64];
+
+	snprintf(name, sizeof(name), "per_cpu/cpu%zu/stats", cpu);
+	text = tracefs_instance_file_read(instance, name, NULL);
+	if (text)
+		text_read_stats(text, ret);
+}
+
+void buffers_sum_stats(struct tracefs_instance *instance, struct buffer_stats *ret)
+{
+	const size_t cpus = (size_t)MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
+
+	*ret = (struct buffer_stats){ 0 };
+	for (size_t i = 0; i < cpus; i++) {
+		struct buffer_stats stats = { 0 };
+
+		read_stats(instance, i, &stats);
+		ret->entries += stats.entries;
+		ret->overrun += stats.overrun;
+		ret->dropped += stats.dropped;
+	}
 }
 
 /* Records before this page were overwritten. Not every page has room for their number: the buffer counts them. */
-static void count_missed(const struct session *session, struct cpu_buffer *cpu)
+static void count_missed(const struct follower *follower, struct cpu_buffer *cpu)
 {
-	_cleanup_(freep) char *text = NULL;
-	uint64_t overrun = cpu->overrun;
-	const char *line;
-	char name[64];
+	struct buffer_stats stats = { .overrun = cpu->overrun };
 
-	snprintf(name, sizeof(name), "per_cpu/cpu%u/stats", (unsigned)(cpu - session->cpus));
-	text = tracefs_instance_file_read(session->instance, name, NULL);
-	line = text ? strstr(text, "\noverrun:") : NULL;
-	if (line)
-		sscanf(line, "\noverrun: %" SCNu64, &overrun);
-	cpu->missed += overrun - cpu->overrun;
-	cpu->overrun = overrun;
+	/* Those of a snapshot are counted as a whole. */
+	if (follower->is_snapshot)
+		return;
+	read_stats(follower->instance, (size_t)(cpu - follower->cpus), &stats);
+	cpu->missed += stats.overrun - cpu->overrun;
+	cpu->overrun = stats.overrun;
 }
 
 /* Whether there is a record of this CPU now. */
-static bool cpu_buffer_fill(const struct session *session, struct cpu_buffer *cpu, uint64_t horizon)
+static bool cpu_buffer_fill(const struct follower *follower, struct cpu_buffer *cpu, uint64_t horizon)
 {
 	while (!cpu->data && cpu->fd >= 0 && cpu->empty_at != horizon) {
 		ssize_t n = read(cpu->fd, cpu->page, (size_t)sysconf(_SC_PAGESIZE));
@@ -89,32 +110,32 @@ static bool cpu_buffer_fill(const struct session *session, struct cpu_buffer *cp
 			break;
 		}
 		if (kbuffer_missed_events(cpu->kbuffer) != 0)
-			count_missed(session, cpu);
+			count_missed(follower, cpu);
 		cpu->data = kbuffer_read_event(cpu->kbuffer, &cpu->time);
 	}
 	return cpu->data;
 }
 
-bool buffers_next(struct session *session, uint64_t horizon, struct buffer_record *ret)
+bool buffers_next(struct follower *follower, uint64_t horizon, struct buffer_record *ret)
 {
-	struct cpu_buffer *oldest = NULL, *cpu = session->given;
+	struct cpu_buffer *oldest = NULL, *cpu = follower->given;
 
 	if (cpu)
 		cpu->data = kbuffer_next_event(cpu->kbuffer, &cpu->time);
 	*ret = (struct buffer_record){ .time = horizon };
-	session->tracing->busy = false;
-	for (cpu = session->cpus; cpu < session->cpus + session->n_cpus; cpu++) {
-		if (!cpu_buffer_fill(session, cpu, horizon)) {
+	follower->tracing->busy = false;
+	for (cpu = follower->cpus; cpu < follower->cpus + follower->n_cpus; cpu++) {
+		if (!cpu_buffer_fill(follower, cpu, horizon)) {
 			/* Records that were overwritten, and have no record behind them yet. */
 			ret->missed += cpu->missed;
 			cpu->missed = 0;
 		} else if (cpu->time > horizon) {
-			session->tracing->busy = true;
+			follower->tracing->busy = true;
 		} else if (!oldest || cpu->time < oldest->time) {
 			oldest = cpu;
 		}
 	}
-	session->given = oldest;
+	follower->given = oldest;
 	if (!oldest)
 		return ret->missed > 0;
 	ret->time = oldest->time;

@@ -169,8 +169,8 @@ static void hist_print_all(struct hist *hist, const struct tracing *tracing, con
 	/* Bars are for people: a column without a title is not shown. */
 	columns[n++] = (struct column){ output->terminal ? " " : "", COLUMN_TEXT, 1 };
 	table = table_make(columns, n);
-	for (const struct session_event *event = tracing->session->events; event; event = event->by_shown.next) {
-		_cleanup_(freep) char *text = tracefs_event_file_read(tracing->session->instance, event->event.system,
+	for (const struct follower_event *event = tracing->follower->events; event; event = event->by_shown.next) {
+		_cleanup_(freep) char *text = tracefs_event_file_read(tracing->follower->instance, event->event.system,
 								      event->event.shown, "hist", NULL);
 
 		if (text)
@@ -189,14 +189,14 @@ static void hist_print_all(struct hist *hist, const struct tracing *tracing, con
 static int hist_count(struct tracing *tracing, uint64_t seconds)
 {
 	const uint64_t deadline = ctl_now_ns() + seconds * NS_PER_S;
-	int r = session_begin(tracing, 0);
+	int r = follower_begin(tracing, 0);
 
-	while (r == EXIT_DONE && !session_stopped && ctl_now_ns() < deadline) {
+	while (r == EXIT_DONE && !follower_stopped && ctl_now_ns() < deadline) {
 		const uint64_t now = ctl_now_ns(), until = MIN(deadline, tracing->due);
 
 		poll(NULL, 0, (int)((until - MIN(until, now)) / NS_PER_MS + 1));
 		if (ctl_now_ns() >= tracing->due)
-			r = look_now(tracing->session, NULL);
+			r = look_now(tracing->follower, NULL);
 	}
 	return r;
 }

@@ -18,78 +18,64 @@ enum {
 	LOOK_ANYWAY_MS = 3000,	  /* a foreign event may become a program's without a change of the texts */
 };
 
-static struct session_event *session_event_of(struct session *session, const struct event *event)
+struct follower_event *follower_event_of(struct follower *follower, const struct event *event)
 {
-	struct session_event *known;
+	struct follower_event *known;
 
-	HASH_FIND(by_shown, session->events, event->shown, strlen(event->shown), known);
+	HASH_FIND(by_shown, follower->events, event->shown, strlen(event->shown), known);
 	if (known)
 		return known;
 	known = must(calloc(1, sizeof(*known)));
 	known->event.name = must(strdup(event->name));
 	known->event.shown = must(strdup(event->shown));
 	known->event.system = event->system;
-	HASH_ADD_KEYPTR(by_shown, session->events, known->event.shown, strlen(known->event.shown), known);
+	HASH_ADD_KEYPTR(by_shown, follower->events, known->event.shown, strlen(known->event.shown), known);
 	return must(table_added() ? known : NULL);
 }
 
-enum { CONDITION_REFUSED = 2 }; /* a message has been printed */
-
-/*
- * Writes a filter or a trigger, with the kernel's own message if it refuses the text. Its log ends with
- * "hist:user_events:a: error: Couldn't find field", the command, and a line that points at the place.
- */
-static int set_condition(struct session *session, const struct event *event, const char *file, const char *text)
+int follower_learn_type(struct follower *follower, struct follower_event *event)
 {
-	static const char mark[] = "error: ";
-	_cleanup_(freep) char *log = NULL;
-	const char *sentence = NULL;
-	int r = tracefs_write_event_file(session->instance, event, file, text);
-
-	if (r != -EINVAL && r != -ENOENT)
-		return r;
-	log = tracefs_instance_file_read(session->instance, "error_log", NULL);
-	for (const char *at = log; at && (at = strstr(at, mark)); at += strlen(mark))
-		sentence = at + strlen(mark);
-	ctl_error("%s: the kernel refuses '%s': %.*s", safe_string(event->shown).text, text,
-		  sentence ? (int)strcspn(sentence, "\n") : 16, sentence ? sentence : "Invalid argument");
-	return CONDITION_REFUSED;
-}
-
-/* 0, also if the event has gone meanwhile; a negative errno; or CONDITION_REFUSED. */
-static int turn_on(struct session *session, struct session_event *event)
-{
-	const struct tracing *tracing = session->tracing;
 	struct text text = text_make(event->description, sizeof(event->description));
 	struct event_format format;
-	int r = 1;
+	int r = tracefs_read_format(event->event.system, event->event.shown, &format);
 
-	if (tracing->filter)
-		r = set_condition(session, &event->event, "filter", tracing->filter);
-	if (r == 1 && tracing->trigger)
-		r = set_condition(session, &event->event, "trigger", tracing->trigger);
-	else if (r == 1)
-		r = tracefs_turn(session->instance, &event->event, true);
-	if (r != 1)
+	if (r < 0)
 		return r;
-	/* From now on the event cannot go, and its type in records is not reused. */
-	r = tracefs_read_format(event->event.system, event->event.shown, &format);
-	if (r < 0) {
-		r = tracefs_turn(session->instance, &event->event, false);
-		return MIN(r, 0);
-	}
 	/* The parser needs a name, and the event's own may be invalid in a description. "?" makes the parser fail. */
 	text_printf(&text, "event");
 	if (!format.complete || format.fields[0])
 		text_printf(&text, " %s", format.complete ? format.fields : "?");
-	session->by_type[format.id] = event;
+	follower->by_type[format.id] = event;
+	return 0;
+}
+
+/* 0, also if the event has gone meanwhile; a negative errno; or CONDITION_REFUSED. */
+static int turn_on(struct follower *follower, struct follower_event *event)
+{
+	const struct tracing *tracing = follower->tracing;
+	int r = 1;
+
+	if (tracing->filter)
+		r = tracefs_set_condition(follower->instance, &event->event, "filter", tracing->filter);
+	if (r == 1 && tracing->trigger)
+		r = tracefs_set_condition(follower->instance, &event->event, "trigger", tracing->trigger);
+	else if (r == 1)
+		r = tracefs_turn(follower->instance, &event->event, true);
+	if (r != 1)
+		return r;
+	/* From now on the event cannot go, and its type in records is not reused. */
+	r = follower_learn_type(follower, event);
+	if (r < 0) {
+		r = tracefs_turn(follower->instance, &event->event, false);
+		return MIN(r, 0);
+	}
 	event->on = true;
 	return 0;
 }
 
-static bool look_is_wanted(const struct session *session, const struct event *event)
+static bool look_is_wanted(const struct follower *follower, const struct event *event)
 {
-	const struct tracing *tracing = session->tracing;
+	const struct tracing *tracing = follower->tracing;
 	char line[WIRE_DESCRIPTION_MAX + 64];
 
 	if (!event->system)
@@ -99,49 +85,49 @@ static bool look_is_wanted(const struct session *session, const struct event *ev
 	if (event->foreign && tracing->foreign != FOREIGN_ALL)
 		return false;
 	snprintf(line, sizeof(line), "\n%s:%s\n", event->system, event->shown);
-	return strstr(session->set_event, line);
+	return strstr(follower->set_event, line);
 }
 
-static int turn_wanted_on(struct session *session, const struct catalogue *catalogue)
+static int turn_wanted_on(struct follower *follower, const struct catalogue *catalogue)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < catalogue->n && !session_stopped; i++) {
-		struct session_event *event;
+	for (size_t i = 0; r == 0 && i < catalogue->n && !follower_stopped; i++) {
+		struct follower_event *event;
 
-		if (!look_is_wanted(session, &catalogue->events[i]))
+		if (!look_is_wanted(follower, &catalogue->events[i]))
 			continue;
-		event = session_event_of(session, &catalogue->events[i]);
-		event->seen = session->looks;
+		event = follower_event_of(follower, &catalogue->events[i]);
+		event->seen = follower->looks;
 		if (!event->on)
-			r = turn_on(session, event);
+			r = turn_on(follower, event);
 	}
 	return r;
 }
 
 /* `view`: prints the records that the events wrote before. */
-static int turn_unwanted_off(struct session *session, struct record_view *view)
+static int turn_unwanted_off(struct follower *follower, struct record_view *view)
 {
 	bool drained = !view;
 
-	for (struct session_event *event = session->events; event; event = event->by_shown.next) {
+	for (struct follower_event *event = follower->events; event; event = event->by_shown.next) {
 		int r = 0;
 
-		if (!event->on || event->seen == session->looks)
+		if (!event->on || event->seen == follower->looks)
 			continue;
 		if (!drained)
-			r = session_drain(session, view);
+			r = follower_drain(follower, view);
 		if (r < 0)
 			return r;
 		drained = true;
-		tracefs_turn(session->instance, &event->event, false);
+		tracefs_turn(follower->instance, &event->event, false);
 		event->on = false;
 	}
 	return 0;
 }
 
 /* 1: nothing is new; 0; or a negative errno. */
-static int read_texts(struct session *session)
+static int read_texts(struct follower *follower)
 {
 	_cleanup_(freep) char *on = NULL;
 	uint64_t now = ctl_now_ns();
@@ -149,73 +135,73 @@ static int read_texts(struct session *session)
 	bool same;
 
 	status = tracefs_instance_file_read(NULL, "user_events_status", NULL);
-	if (status && session->tracing->n_patterns == 0)
+	if (status && follower->tracing->n_patterns == 0)
 		on = tracefs_instance_file_read(NULL, "set_event", NULL);
 	if (!status)
 		return errno ? -errno : -EIO;
 	/* libtracefs may return NULL for an empty file. */
-	must(asprintf(&set_event, "\n%s\n", on ? on : "") < 0 ? NULL : session);
-	same = session->status && streq(session->status, status) && streq(session->set_event, set_event);
-	free(session->status);
-	free(session->set_event);
-	session->status = status;
-	session->set_event = set_event;
+	must(asprintf(&set_event, "\n%s\n", on ? on : "") < 0 ? NULL : follower);
+	same = follower->status && streq(follower->status, status) && streq(follower->set_event, set_event);
+	free(follower->status);
+	free(follower->set_event);
+	follower->status = status;
+	follower->set_event = set_event;
 	if (!same)
-		session->settled = now + LOOK_UNSETTLED_MS * NS_PER_MS;
-	return same && now > session->settled && now - session->looked < LOOK_ANYWAY_MS * NS_PER_MS;
+		follower->settled = now + LOOK_UNSETTLED_MS * NS_PER_MS;
+	return same && now > follower->settled && now - follower->looked < LOOK_ANYWAY_MS * NS_PER_MS;
 }
 
-static int look_at_all(struct session *session, struct record_view *view)
+static int look_at_all(struct follower *follower, struct record_view *view)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
-	_cleanup_(freep) char *status = must(strdup(session->status));
+	_cleanup_(freep) char *status = must(strdup(follower->status));
 	int r;
 
-	session->looks++;
-	session->looked = session->asked = ctl_now_ns();
-	r = tracing_read(session->tracing, status, &catalogue);
-	if (r < 0 && session->looks == 1)
-		return control_explain(session->tracing->ctl->control_socket, r);
+	follower->looks++;
+	follower->looked = follower->asked = ctl_now_ns();
+	r = tracing_read(follower->tracing, status, &catalogue);
+	if (r < 0 && follower->looks == 1)
+		return control_explain(follower->tracing->ctl->control_socket, r);
 	if (r < 0) {
 		/* A tail goes on while the daemon is restarted. */
-		if (!session->daemon_gone)
+		if (!follower->daemon_gone)
 			ctl_note(
 				"userevctl: the daemon does not answer (%s): events that are registered from now on are "
 				"shown once it answers.",
 				r == -EREMOTEIO ? control_refusal.sentence : strerror(-r));
-		session->daemon_gone = true;
+		follower->daemon_gone = true;
 		return EXIT_DONE;
 	}
-	session->daemon_gone = false;
-	writers_learn(session, &catalogue);
-	r = turn_wanted_on(session, &catalogue);
+	follower->daemon_gone = false;
+	writers_learn(follower, &catalogue);
+	r = turn_wanted_on(follower, &catalogue);
 	if (r == CONDITION_REFUSED)
 		return EXIT_REFUSED;
 	if (r < 0)
 		return tracefs_explain("switch events on", r);
-	if (session_stopped)
+	if (follower_stopped)
 		return EXIT_DONE;
-	r = turn_unwanted_off(session, view);
+	r = turn_unwanted_off(follower, view);
 	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
 }
 
-uint64_t look_pause(const struct session *session)
+uint64_t look_pause(const struct follower *follower)
 {
-	uint64_t pause = LOOK_SHARE * session->look_took;
+	uint64_t pause = LOOK_SHARE * follower->look_took;
 
 	return MIN(MAX(pause, LOOK_LEAST_MS * NS_PER_MS), LOOK_MOST_MS * NS_PER_MS);
 }
 
-int look_now(struct session *session, struct record_view *view)
+int look_now(struct follower *follower, struct record_view *view)
 {
 	uint64_t begun = ctl_now_ns();
-	int r = read_texts(session);
+	int r = read_texts(follower);
 
 	if (r < 0)
 		r = tracefs_explain("read the list of events", r);
 	else
-		r = r == 0 ? look_at_all(session, view) : EXIT_DONE;
-	session->look_took = ctl_now_ns() - begun;
-	session->tracing->due = begun + session->look_took + look_pause(session);
+		r = r == 0 ? look_at_all(follower, view) : EXIT_DONE;
+	follower->look_took = ctl_now_ns() - begun;
+	follower->tracing->due = begun + follower->look_took + look_pause(follower);
 	return r;
 }

@@ -98,9 +98,11 @@ static void record_print_line(const struct output *output, const struct taken_re
 	print_column(output, STYLE_DIM, tenant_shown_as(record_tenant_name(record), record->tenant),
 		     output->width >= WIDE ? TENANT_WIDTH_WIDE : TENANT_WIDTH, true);
 	print_column(output, STYLE_NAME, record->name, NAME_WIDTH, false);
-	if (description)
+	if (record->fields)
+		text_printf(&text, "%s", record->fields);
+	else if (description)
 		record_to_text(description, payload, record->size, &text);
-	for (size_t i = 0; !description && i < record->size; i++)
+	for (size_t i = 0; !record->fields && !description && i < record->size; i++)
 		text_printf(&text, "%02x", payload[i]);
 	fprintf(output->file, "%s\n", fields);
 }
@@ -127,9 +129,9 @@ static void record_print_json(const struct output *output, const struct taken_re
 	text = text_make(fields, sizeof(fields));
 	if (description)
 		record_to_json(description, record->payload, record->size, &text);
-	if (description && !text.cut) {
+	if (record->fields || (description && !text.cut)) {
 		json_put_key(&json, "fields");
-		json_raw(&json, "%s", fields);
+		json_raw(&json, "%s", record->fields ? record->fields : fields);
 	} else {
 		json_put(&json, (struct row_field){ ROW_BYTES, "payload", strlen("payload"), record->payload,
 						    record->size, 0 });
@@ -148,8 +150,8 @@ void record_view_put(struct record_view *view, const struct taken_record *record
 	view->records++;
 	if (view->sink)
 		return;
-	(view->output->json ? record_print_json : record_print_line)(view->output, record,
-								     record_fitting_description(record));
+	(view->output->json ? record_print_json : record_print_line)(
+		view->output, record, record->fields ? NULL : record_fitting_description(record));
 }
 
 void record_view_missed(struct record_view *view, uint64_t missed)

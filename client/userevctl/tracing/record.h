@@ -20,6 +20,7 @@ struct taken_record {
 	const char *description; /* "name type field; …" */
 	const void *payload;
 	size_t size;
+	const char *fields; /* written already, as text or JSON, whichever the output is; NULL: of the payload */
 };
 /* Takes records in place of an output. */
 struct record_sink {

@@ -63,14 +63,14 @@ static int tail_run_with(struct tail *tail)
 
 static int tail_run(struct ctl *ctl)
 {
-	struct tail session = { .ctl = ctl, .view = { .output = &ctl->output } };
+	struct tail tail = { .ctl = ctl, .view = { .output = &ctl->output } };
 	int r, signal_number;
 
-	options_read(ctl, &session, 0, INT32_MAX);
-	session.deadline = session.timeout > 0 ? ctl_now_ns() + session.timeout * NS_PER_S : UINT64_MAX;
-	r = tail_run_with(&session);
-	signal_number = session.tracing ? session.tracing->signal : 0;
-	tracing_free(session.tracing);
+	options_read(ctl, &tail, 0, INT32_MAX);
+	tail.deadline = tail.timeout > 0 ? ctl_now_ns() + tail.timeout * NS_PER_S : UINT64_MAX;
+	r = tail_run_with(&tail);
+	signal_number = tail.tracing ? tail.tracing->signal : 0;
+	tracing_free(tail.tracing);
 	if (signal_number > 0)
 		ctl_end_by(ctl, signal_number);
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;

@@ -120,6 +120,33 @@ pid_t text_instance_pid(const char *name)
 	return sscanf(name, "userevctl-%9d%c", &pid, &more) == 1 ? MAX(pid, 0) : 0;
 }
 
+/* The number behind this title, which is at the beginning of a line. */
+static void read_stat(const char *text, const char *title, uint64_t *ret)
+{
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (begins(line, title))
+			sscanf(line + strlen(title), ": %" SCNu64, ret);
+}
+
+void text_read_stats(const char *text, struct buffer_stats *ret)
+{
+	read_stat(text, "entries", &ret->entries);
+	read_stat(text, "overrun", &ret->overrun);
+	read_stat(text, "dropped events", &ret->dropped);
+}
+
+bool text_read_snapshot(const char *text, uint64_t *ret_lost)
+{
+	const char *line = text;
+	uint64_t left, written;
+
+	*ret_lost = 0;
+	for (; *line == '#' || *line == '\n'; line += strcspn(line, "\n"), line += *line == '\n')
+		if (sscanf(line, "# entries-in-buffer/entries-written: %" SCNu64 "/%" SCNu64, &left, &written) == 2)
+			*ret_lost = written - MIN(left, written);
+	return *line;
+}
+
 /* Behind "NAME: "; NULL: something else is there. */
 static const char *skip_hist_name(const char *at, const char *name)
 {

@@ -29,7 +29,8 @@ int tracefs_write_event_file(struct tracefs_instance *instance, const struct eve
 {
 	if (!text_is_file_name(event->shown))
 		return 0;
-	if (tracefs_event_file_write(instance, event->system, event->shown, file, text) >= 0)
+	/* Appended, since a trigger file that is truncated loses its histograms. */
+	if (tracefs_event_file_append(instance, event->system, event->shown, file, text) >= 0)
 		return 1;
 	if (errno == ENOENT || errno == ENODEV)
 		return 0;
@@ -64,6 +65,47 @@ int tracefs_explain(const char *action, int error)
 	return EXIT_REFUSED;
 }
 
+/*
+ * An error_log ends with "hist:user_events:a: error: Couldn't find field", "Command: ...", and a line that points at the place. That of
+ * the top instance has the errors of all programs: it counts if its last command is part of the text.
+ */
+void tracefs_explain_refused(struct tracefs_instance *instance, const char *name, const char *text, int error)
+{
+	static const char mark[] = "error: ", command_mark[] = "Command: ";
+	_cleanup_(freep) char *log = tracefs_instance_file_read(instance, "error_log", NULL), *command = NULL;
+	const char *sentence = NULL;
+
+	for (const char *at = log; at && (at = strstr(at, mark)); at += strlen(mark))
+		sentence = at + strlen(mark);
+	if (sentence && !instance) {
+		const char *at = strstr(sentence, command_mark);
+
+		at = at ? at + strlen(command_mark) : "";
+		command = must(strndup(at, strcspn(at, "\n")));
+		sentence = *command && strstr(text, command) ? sentence : NULL;
+	}
+	if (!sentence)
+		sentence = strerror(-error);
+	ctl_error("%s: the kernel refuses '%s': %.*s", safe_string(name).text, text, (int)strcspn(sentence, "\n"),
+		  sentence);
+}
+
+int tracefs_set_condition(struct tracefs_instance *instance, const struct event *event, const char *file,
+			  const char *text)
+{
+	int r = tracefs_write_event_file(instance, event, file, text);
+
+	if (r != -EINVAL && r != -ENOENT)
+		return r;
+	tracefs_explain_refused(instance, event->shown, text, r);
+	return CONDITION_REFUSED;
+}
+
+int instance_write(struct tracefs_instance *instance, const char *file, const char *text)
+{
+	return tracefs_instance_file_write(instance, file, text) >= 0 ? 0 : errno ? -errno : -EIO;
+}
+
 int instance_remove(struct tracefs_instance *instance)
 {
 	int r;
@@ -90,15 +132,24 @@ static int remove_leftover(const char *name, void *data _unused_)
 	return 0;
 }
 
-int instance_make(struct tracefs_instance **ret)
+int instance_set_up(struct tracefs_instance *instance)
 {
 	/* A new instance inherits options of the top instance. Which of these files exist depends on the kernel. */
 	static const struct {
 		const char *file, *value;
 	} settings[] = {
-		{ "buffer_percent", "0" },     { "options/overwrite", "1" },	  { "options/record-cmd", "1" },
+		{ "options/overwrite", "1" },  { "options/record-cmd", "1" },	  { "options/event-fork", "0" },
 		{ "options/stacktrace", "0" }, { "options/userstacktrace", "0" }, { "tracing_on", "1" },
 	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
+		if (tracefs_file_exists(instance, settings[i].file))
+			tracefs_instance_file_write(instance, settings[i].file, settings[i].value);
+	return instance_write(instance, "trace_clock", "mono");
+}
+
+int instance_make(struct tracefs_instance **ret)
+{
 	struct tracefs_instance *instance;
 	char name[32];
 
@@ -107,12 +158,9 @@ int instance_make(struct tracefs_instance **ret)
 	*ret = instance = tracefs_instance_create(name);
 	if (!instance)
 		return errno ? -errno : -EIO;
-	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
-		if (tracefs_file_exists(instance, settings[i].file))
-			tracefs_instance_file_write(instance, settings[i].file, settings[i].value);
-	if (tracefs_instance_file_write(instance, "trace_clock", "mono") < 0)
-		return errno ? -errno : -EIO;
-	return 0;
+	if (tracefs_file_exists(instance, "buffer_percent"))
+		tracefs_instance_file_write(instance, "buffer_percent", "0");
+	return instance_set_up(instance);
 }
 
 /*
@@ -164,7 +212,7 @@ int tracefs_open(struct tracing *tracing, enum tracing_use use)
 			  place);
 		return EXIT_REFUSED;
 	}
-	if (use == TRACING_ACT)
+	if (use >= TRACING_ACT)
 		return tracefs_explain("read tracefs", -errno);
 	tracing->blind = true;
 	ctl_note("userevctl: user %u may not read tracefs: the state of events is not shown. Use sudo.", geteuid());

@@ -44,6 +44,15 @@ struct hist_line {
 };
 /* "{ us: ~ 2^10, path: /cart } hitcount:  60  ns:  7" in an event's hist file. False: it is another line. */
 bool text_read_hist_line(const char *line, const struct hist_names *, struct hist_line *ret);
+/* A buffer's stats file. Numbers that are not there are left as they are. */
+struct buffer_stats {
+	uint64_t entries; /* records that can be read */
+	uint64_t overrun; /* … that were overwritten */
+	uint64_t dropped; /* … for which there was no room */
+};
+void text_read_stats(const char *text, struct buffer_stats *ret);
+/* Whether a snapshot file has records behind its head; and the number of records before these that were overwritten, if the head has it. */
+bool text_read_snapshot(const char *text, uint64_t *ret_lost);
 /* The pid in the name of an instance of ours; 0: the instance is not ours. */
 pid_t text_instance_pid(const char *name);
 
@@ -60,12 +69,20 @@ int tracefs_read_format(const char *system, const char *name, struct event_forma
 int tracefs_turn(struct tracefs_instance *, const struct event *, bool on);
 /* The same of any file of the event. */
 int tracefs_write_event_file(struct tracefs_instance *, const struct event *, const char *file, const char *text);
+/* The same of a filter or a trigger, with the kernel's own sentence if it refuses the text. */
+enum { CONDITION_REFUSED = 2 }; /* a message has been printed */
+int tracefs_set_condition(struct tracefs_instance *, const struct event *, const char *file, const char *text);
+/* Prints that the kernel refuses this text, with the last sentence of the error log, or else of the error. */
+void tracefs_explain_refused(struct tracefs_instance *, const char *name, const char *text, int error);
 /* Prints "cannot ACTION" and the error: an enum exit_code. */
 int tracefs_explain(const char *action, int error);
 
 /* An instance of our own. Other tracers' buffers, clocks and switches stay as they are; its events end with it. 0 or a negative errno. */
 int instance_make(struct tracefs_instance **ret);
 int instance_remove(struct tracefs_instance *);
+/* Options and clock of a new instance, which is on, and overwrites the oldest records. */
+int instance_set_up(struct tracefs_instance *);
+int instance_write(struct tracefs_instance *, const char *file, const char *text);
 
 /* buffer.c: the records of all CPUs of one instance, in the order of their times. */
 struct cpu_buffer;
@@ -75,14 +92,25 @@ struct buffer_record {
 	const void *data; /* NULL: only `missed` is set */
 	size_t size;
 };
-/* 0 or a negative errno. */
-int buffers_open(struct session *);
-void buffers_close(struct session *);
+/* `file`: of each CPU, "trace_pipe_raw" or "snapshot_raw". 0 or a negative errno. */
+int buffers_open(struct follower *, const char *file);
+void buffers_close(struct follower *);
+/* Of all CPUs. */
+void buffers_sum_stats(struct tracefs_instance *, struct buffer_stats *ret);
 /*
  * The next record that is not later than `horizon`, which is new in each round of calls. Valid until the next call. At the end `busy` of
  * the tracing is set if a later record is waiting.
  */
-bool buffers_next(struct session *, uint64_t horizon, struct buffer_record *ret);
+bool buffers_next(struct follower *, uint64_t horizon, struct buffer_record *ret);
+
+/* kernel_record.c: records of other events than user_events. */
+struct kernel_events;
+/* Those of these systems, up to NULL. NULL: their formats are not readable. */
+struct kernel_events *kernel_events_load(const char *const *systems);
+struct kernel_events *kernel_events_free(struct kernel_events *);
+/* The event's name and its fields, as JSON or text, valid until the next call. False: the event is not known. */
+bool kernel_events_read(struct kernel_events *, const void *data, size_t size, bool json, const char **ret_name,
+			const char **ret_fields);
 
 /* writer.c: the process that wrote a record, by the pid in it. */
 struct writer {
@@ -94,15 +122,15 @@ struct writer {
 	uint64_t uid; /* or UID_UNKNOWN */
 	UT_hash_handle by_pid;
 };
-void writers_deinit(struct session *);
+void writers_deinit(struct follower *);
 /* Learns the holders in one answer of the daemon. */
-void writers_learn(struct session *, const struct catalogue *);
+void writers_learn(struct follower *, const struct catalogue *);
 /* Valid until the next call. */
-const struct writer *writers_find(struct session *, uint64_t pid);
+const struct writer *writers_find(struct follower *, uint64_t pid);
 
-/* session.c: a tail in an instance. */
+/* follow.c: a tail in an instance. */
 
-struct session_event {
+struct follower_event {
 	bool on;
 	uint64_t seen;		 /* the number of the last look that wanted it */
 	struct event event;	 /* its `name`, `shown` and `system` */
@@ -111,15 +139,18 @@ struct session_event {
 };
 
 enum { RECORD_TYPES_MAX = 65536 };
-struct session {
+struct follower {
 	struct tracing *tracing;
 	struct tracefs_instance *instance;
+	bool owns_instance; /* which is removed at the end */
+	bool is_snapshot;
 	struct cpu_buffer *cpus;
 	size_t n_cpus;
 	struct cpu_buffer *given; /* of the record that the last buffers_next() returned */
 	struct writer *writers;
-	struct session_event *events;
-	struct session_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
+	struct follower_event *events;
+	struct follower_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
+	struct kernel_events *kernel_events;		  /* types that are not user_events; NULL: none */
 	uint64_t looks;
 	uint64_t look_took; /* ns */
 	uint64_t looked;    /* the time of the last complete look */
@@ -132,22 +163,28 @@ struct session {
 };
 
 /* The signal that ends the tail; 0: none. It interrupts poll() and write(); before these, the tail ends when it is due. */
-extern volatile sig_atomic_t session_stopped;
+extern volatile sig_atomic_t follower_stopped;
 
-int session_begin(struct tracing *, uint16_t flags);	  /* an enum exit_code */
-int session_read(struct tracing *, struct record_view *); /* … */
-struct session *session_free(struct session *);
+/* Becomes that of the tracing; from now on signals do not end the program. Without an instance. */
+struct follower *follower_new(struct tracing *);
+int follower_begin(struct tracing *, uint16_t flags);	   /* an enum exit_code */
+int follower_read(struct tracing *, struct record_view *); /* … */
+struct follower *follower_free(struct follower *);
 /* tail_end() */
-int session_end(struct session *, struct record_view *);
+int follower_end(struct follower *, struct record_view *);
 /* Prints the records that there are: 0 or a negative errno. */
-int session_drain(struct session *, struct record_view *);
+int follower_drain(struct follower *, struct record_view *);
 /* Asks the daemon for the holders of events, unless it was asked a moment ago. */
-void session_ask_daemon(struct session *);
+void follower_ask_daemon(struct follower *);
 
 /*
  * look.c: switches on wanted events that have come, and off those that are not wanted any more: an enum exit_code. `view`:
  * NULL in the first look. Sets the time of the next look, `due`.
  */
-int look_now(struct session *, struct record_view *view);
+int look_now(struct follower *, struct record_view *view);
+/* The follower's own of this event, made if it has none. */
+struct follower_event *follower_event_of(struct follower *, const struct event *);
+/* Reads its format, for records of its type: 0 or a negative errno. The event must be on, otherwise its type may be reused. */
+int follower_learn_type(struct follower *, struct follower_event *);
 /* How long to wait before the next look, in ns. */
-uint64_t look_pause(const struct session *);
+uint64_t look_pause(const struct follower *);

@@ -24,9 +24,9 @@ int tracing_open(struct ctl *ctl, enum tracing_use use, struct tracing **ret)
 		exit_code = tracefs_open(tracing, use);
 	if (tracing->no_daemon && exit_code == EXIT_NO_DAEMON)
 		return control_explain(ctl->control_socket, r);
-	if (tracing->no_daemon && exit_code == EXIT_DONE)
+	if (tracing->no_daemon && exit_code == EXIT_DONE && use != TRACING_INSTANCES)
 		ctl_note("userevctl: no daemon runs at %s, so every event here is foreign.", ctl->control_socket);
-	if (exit_code == EXIT_DONE && use != TRACING_ACT)
+	if (exit_code == EXIT_DONE && use < TRACING_ACT)
 		exit_code = tracing_look(tracing);
 	if (exit_code == EXIT_DONE)
 		*ret = steal_pointer(tracing);
@@ -37,7 +37,7 @@ struct tracing *tracing_free(struct tracing *tracing)
 {
 	if (!tracing)
 		return NULL;
-	session_free(tracing->session);
+	follower_free(tracing->follower);
 	control_free(tracing->control);
 	catalogue_deinit(&tracing->events);
 	free((void *)tracing->status.at);
@@ -138,7 +138,7 @@ int tail_begin(struct tracing *tracing, uint16_t flags)
 	int r;
 
 	if (tracing->kernel)
-		return session_begin(tracing, flags);
+		return follower_begin(tracing, flags);
 	if (tracing->filter) {
 		ctl_error("--filter: the embedded backend has no filters. Select fields of 'tail --json' instead.");
 		return EXIT_REFUSED;
@@ -163,7 +163,7 @@ int tail_read(struct tracing *tracing, struct record_view *view)
 	int r;
 
 	if (tracing->kernel)
-		return session_read(tracing, view);
+		return follower_read(tracing, view);
 	r = record_view_take(view, tracing->control);
 	if (r == -ETIMEDOUT)
 		return EXIT_DONE;
@@ -178,7 +178,7 @@ int tail_end(struct tracing *tracing, struct record_view *view)
 	int r;
 
 	if (tracing->kernel)
-		return session_end(tracing->session, view);
+		return follower_end(tracing->follower, view);
 	/* The answer is behind the last record. */
 	tracing->control->timeout = CONTROL_TIMEOUT_MS;
 	r = control_ask(tracing->control, KIND_SYNC);

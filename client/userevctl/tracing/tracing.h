@@ -32,15 +32,16 @@ struct tracing {
 	uint64_t due; /* ns: the time of the next tail_read(), even if `fd` is not readable; 0: none */
 	bool busy;    /* records are waiting, even if `fd` is not readable */
 	bool over;
-	int signal;		 /* that ended the tail; 0: none */
-	struct control *control; /* embedded: sends the records */
-	struct session *session; /* kernel */
+	int signal;		   /* that ended the tail; 0: none */
+	struct control *control;   /* embedded: sends the records */
+	struct follower *follower; /* kernel */
 };
 
 enum tracing_use {
 	TRACING_LOOK,		/* looks; leaves out the state of events if this user may not read tracefs */
 	TRACING_LOOK_AT_DAEMON, /* and fails without one */
 	TRACING_ACT,
+	TRACING_INSTANCES, /* acts on instances of tracefs alone: events without a daemon are not worth a note */
 };
 
 /* Opens the tracer of the daemon's backend; without a daemon, tracefs, where all events are foreign. An enum exit_code. */

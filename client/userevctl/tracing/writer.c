@@ -15,28 +15,28 @@ enum {
 	PROCESSES_MAX = 65536,
 };
 
-void writers_deinit(struct session *session)
+void writers_deinit(struct follower *follower)
 {
 	struct writer *writer, *next;
 
-	HASH_ITER(by_pid, session->writers, writer, next) {
-		HASH_DELETE(by_pid, session->writers, writer);
+	HASH_ITER(by_pid, follower->writers, writer, next) {
+		HASH_DELETE(by_pid, follower->writers, writer);
 		free(writer->tenant);
 		free(writer);
 	}
 }
 
-static struct writer *writers_get(struct session *session, uint64_t pid)
+static struct writer *writers_get(struct follower *follower, uint64_t pid)
 {
 	struct writer *writer;
 
-	HASH_FIND(by_pid, session->writers, &pid, sizeof(pid), writer);
+	HASH_FIND(by_pid, follower->writers, &pid, sizeof(pid), writer);
 	if (writer)
 		return writer;
 	writer = must(calloc(1, sizeof(*writer)));
 	writer->pid = pid;
 	writer->uid = UID_UNKNOWN;
-	HASH_ADD(by_pid, session->writers, pid, sizeof(pid), writer);
+	HASH_ADD(by_pid, follower->writers, pid, sizeof(pid), writer);
 	return must(table_added() ? writer : NULL);
 }
 
@@ -49,13 +49,13 @@ static void set_tenant(struct writer *writer, const char *tenant, size_t length,
 	writer->is_inside = is_inside;
 }
 
-void writers_learn(struct session *session, const struct catalogue *catalogue)
+void writers_learn(struct follower *follower, const struct catalogue *catalogue)
 {
 	for (size_t i = 0; i < catalogue->n; i++) {
 		struct cursor holders = row_rows(catalogue->events[i].row, "holders"), holder;
 
 		while (row_next_item(&holders, &holder) > 0) {
-			struct writer *writer = writers_get(session, row_get_u64(holder, "pid"));
+			struct writer *writer = writers_get(follower, row_get_u64(holder, "pid"));
 			struct row_field tenant;
 
 			if (!row_find(holder, "tenant", &tenant))
@@ -69,11 +69,11 @@ void writers_learn(struct session *session, const struct catalogue *catalogue)
 }
 
 /* The length of the innermost known tenant's path that contains the cgroup; 0: there is none. */
-static size_t find_tenant(const struct session *session, const char *cgroup)
+static size_t find_tenant(const struct follower *follower, const char *cgroup)
 {
 	size_t best = 0;
 
-	for (const struct writer *other = session->writers; other; other = other->by_pid.next) {
+	for (const struct writer *other = follower->writers; other; other = other->by_pid.next) {
 		const char *tenant = other->is_inside ? other->tenant : "";
 		size_t length = strlen(tenant);
 
@@ -85,7 +85,7 @@ static size_t find_tenant(const struct session *session, const char *cgroup)
 }
 
 /* From /proc; false: the process has ended. */
-static bool read_process(struct session *session, struct writer *writer)
+static bool read_process(struct follower *follower, struct writer *writer)
 {
 	const struct cgroups cgroups = { 0 };
 	struct process_status status;
@@ -98,30 +98,30 @@ static bool read_process(struct session *session, struct writer *writer)
 	writer->uid = status.uid;
 	if (cgroup_of_process(&cgroups, status.process, cgroup, sizeof(cgroup)) < 0)
 		return true;
-	length = find_tenant(session, cgroup);
+	length = find_tenant(follower, cgroup);
 	if (length == 0) {
-		session_ask_daemon(session);
-		length = find_tenant(session, cgroup);
+		follower_ask_daemon(follower);
+		length = find_tenant(follower, cgroup);
 	}
 	set_tenant(writer, cgroup, length > 0 ? length : strlen(cgroup), length > 0);
 	return true;
 }
 
-const struct writer *writers_find(struct session *session, uint64_t pid)
+const struct writer *writers_find(struct follower *follower, uint64_t pid)
 {
 	uint64_t now = ctl_now_ns();
 	struct writer *writer;
 	bool is_new;
 
-	if (HASH_CNT(by_pid, session->writers) > PROCESSES_MAX)
-		writers_deinit(session);
-	writer = writers_get(session, pid);
+	if (HASH_CNT(by_pid, follower->writers) > PROCESSES_MAX)
+		writers_deinit(follower);
+	writer = writers_get(follower, pid);
 	is_new = writer->looked == 0;
 	if (!is_new && now - writer->looked < FRESH_MS * NS_PER_MS)
 		return writer;
 	writer->looked = now;
 	/* A process that has ended is known from the daemon, or from the kernel. */
-	if (!read_process(session, writer) && is_new && !writer->is_inside) {
+	if (!read_process(follower, writer) && is_new && !writer->is_inside) {
 		_cleanup_(freep) char *commands = tracefs_instance_file_read(NULL, "saved_cmdlines", NULL);
 
 		if (commands)

@@ -202,3 +202,39 @@ TEST(line_of_a_histogram_has_keys_hits_and_sums)
 		ck_assert_uint_eq(line.hits, cases[i].hits);
 	}
 }
+
+TEST(stats_of_a_buffer_are_read_by_their_titles)
+{
+	static const char text[] = "entries: 6\noverrun: 7\ncommit overrun: 8\nbytes: 492\noldest event ts:  5.123\n"
+				   "dropped events: 9\nread events: 10\n";
+	struct buffer_stats stats = { 1, 2, 3 };
+
+	text_read_stats("", &stats);
+	text_read_stats("commit overrun: 8\nentries", &stats);
+	ck_assert(stats.entries == 1 && stats.overrun == 2 && stats.dropped == 3);
+	text_read_stats(text, &stats);
+	ck_assert(stats.entries == 6 && stats.overrun == 7 && stats.dropped == 9);
+}
+
+TEST(snapshot_has_records_behind_its_head)
+{
+	static const struct {
+		const char *text;
+		bool has_records;
+		uint64_t lost;
+	} cases[] = {
+		{ "# tracer: nop\n#\n#\n# * Snapshot is freed *\n#\n", false, 0 },
+		{ "# tracer: nop\n#\n# entries-in-buffer/entries-written: 3/10   #P:1\n#\n   a-1 [000] 1.0: x: n=1\n",
+		  true, 7 },
+		{ "# entries-in-buffer/entries-written: 10/3\n a\n", true, 0 },
+		{ "# tracer: osnoise\n a # entries-in-buffer/entries-written: 3/10\n", true, 0 },
+		{ "", false, 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t lost;
+
+		ck_assert_int_eq(text_read_snapshot(cases[i].text, &lost), cases[i].has_records);
+		ck_assert_uint_eq(lost, cases[i].lost);
+	}
+}

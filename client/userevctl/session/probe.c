@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Probes of a session: events that the kernel makes of functions (p, r, f, t) or of other events (e), in dynamic_events. */
+
+#include "client/userevctl/session/session.h"
+
+static const char file[] = "dynamic_events";
+
+/* "p:GROUP/EVENT vfs_read". False: it is a user event, or has no group. The line is overwritten. */
+static bool read_probe(char *line, char **ret_group, char **ret_event)
+{
+	char *colon = strchr(line, ':'), *slash = colon ? strchr(colon, '/') : NULL;
+
+	if (line[0] == 'u' || !slash)
+		return false;
+	*slash = '\0';
+	*ret_group = colon + 1;
+	*ret_event = slash + 1;
+	slash[1 + strcspn(slash + 1, " ")] = '\0';
+	return !strchr(*ret_group, ' ');
+}
+
+int session_probes_walk(session_probe_fn *found, void *data)
+{
+	_cleanup_(freep) char *text = tracefs_instance_file_read(NULL, file, NULL);
+	char *rest = text;
+	int r = 0;
+
+	for (char *line; r == 0 && (line = strsep(&rest, "\n"));) {
+		_cleanup_(freep) char *whole = must(strdup(line));
+		char *group, *event;
+
+		if (read_probe(line, &group, &event))
+			r = found(data, group, event, whole);
+	}
+	return r;
+}
+
+static int append(const char *text)
+{
+	return tracefs_instance_file_append(NULL, file, text) >= 0 ? 0 : errno ? -errno : -EIO;
+}
+
+static int remove_probe(void *data, const char *group, const char *event, const char *line _unused_)
+{
+	_cleanup_(freep) char *text = NULL;
+
+	if (!streq(group, data))
+		return 0;
+	must(asprintf(&text, "-:%s/%s", group, event) < 0 ? NULL : text);
+	return append(text);
+}
+
+int session_remove_probes(const char *group)
+{
+	return session_probes_walk(remove_probe, (void *)group);
+}
+
+/* "p:NAME REST": its parts; false: it has another form. */
+static bool read_typed(const char *typed, size_t *ret_type, size_t *ret_name)
+{
+	size_t type = 1 + strspn(typed + (typed[0] != '\0'), "0123456789"), name;
+
+	if (!typed[0] || !strchr("prfte", typed[0]) || typed[type] != ':')
+		return false;
+	name = strcspn(typed + type + 1, " ");
+	*ret_type = type;
+	*ret_name = name;
+	return name > 0 && !memchr(typed + type + 1, '/', name) && typed[type + 1 + name] == ' ';
+}
+
+static int make_probe(struct session *session, const char *group, const char *typed)
+{
+	_cleanup_(freep) char *text = NULL, *name = NULL;
+	size_t type, length;
+	int r;
+
+	if (!read_typed(typed, &type, &length)) {
+		ctl_error("--probe='%s': give 'p:NAME FUNCTION', 'f:NAME FUNCTION' or 'e:NAME SYSTEM.EVENT', perhaps "
+			  "with the values to record behind it, as 'us=$us'.",
+			  excerpt_of(typed).text);
+		return EXIT_USAGE;
+	}
+	name = must(strndup(typed + type + 1, length));
+	must(asprintf(&text, "%.*s:%s/%s", (int)type, typed, group, typed + type + 1) < 0 ? NULL : text);
+	r = append(text);
+	if (r == -EACCES || r == -EPERM || r == -EROFS || r == -ENOMEM)
+		return tracefs_explain("make a probe", r);
+	if (r < 0) {
+		tracefs_explain_refused(NULL, name, text, r);
+		return EXIT_REFUSED;
+	}
+	session_choose(session, group, name, false);
+	return EXIT_DONE;
+}
+
+int session_make_probes(struct session *session)
+{
+	char group[SESSION_GROUP_MAX];
+	int r = EXIT_DONE;
+
+	if (session->probes.n > 0 && !session_group(session->name, group)) {
+		ctl_error("--probe: the name '%s' is too long for a session with probes: give one of at most %zu "
+			  "letters and digits.",
+			  session->name, SESSION_GROUP_MAX - sizeof("userevd_"));
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; r == EXIT_DONE && i < session->probes.n; i++)
+		r = make_probe(session, group, session->probes.text[i]);
+	return r;
+}

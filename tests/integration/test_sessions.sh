@@ -1,0 +1,438 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Sessions of userevctl, which are instances of tracefs that stay: as root, in a guest. First without a daemon, where all events are
+# foreign; then with one.
+
+cd "$(dirname "$0")/../.." || exit 1
+tracefs=/sys/kernel/tracing
+if [ "$(id -u)" != 0 ] || [ ! -e $tracefs/user_events_status ]; then
+	echo '0 passed, 0 failed, 1 skipped: sessions need root and a kernel with user_events'
+	exit 0
+fi
+. tests/integration/tool.sh
+skipped=()
+
+session()
+{
+	"$ctl" session "$@"
+}
+
+# Everything that sessions make in tracefs. Events of programs are their own matter.
+all_of_tracefs()
+{
+	ls $tracefs/instances
+	cat $tracefs/set_event
+	grep -v '^u:' $tracefs/dynamic_events
+	ls $tracefs/events | grep '^userevd_'
+	cat $tracefs/current_tracer $tracefs/tracing_on
+}
+
+nothing_is_left()
+{
+	diff "$scratch/before" <(all_of_tracefs)
+}
+
+# A program that waits for the file `go`, and then writes its records, n from 0 on. It holds the event until it is ended.
+start_counted()
+{
+	rm -f "$scratch/go"
+	"$B/tests/direct" --when="$scratch/go" --hold --count="${1-100}" --number=n 'counted u32 n' >"$scratch/program" 2>&1 &
+	program=$!
+	within grep -q registered "$scratch/program"
+}
+
+count_now()
+{
+	touch "$scratch/go"
+	within grep -q written "$scratch/program"
+}
+
+end_counted()
+{
+	kill $program
+	wait $program 2>/dev/null
+}
+
+# counted N COMMAND…: while such a program has N records to write.
+counted()
+{
+	local status
+	start_counted "$1"
+	shift
+	"$@"
+	status=$?
+	end_counted
+	return $status
+}
+
+used()
+{
+	grep -qE '(^|:)counted # Used by' $tracefs/user_events_status
+}
+
+# numbers NAME: the n of the records in a snapshot.
+numbers()
+{
+	session snapshot "$@" 2>>"$scratch/notes" | sed -n 's/.*	counted	n=\([0-9]*\)$/\1/p'
+}
+
+# has NAME FIRST LAST
+has()
+{
+	diff <(seq "$2" "$3") <(numbers "$1")
+}
+
+filters_contradict()
+{
+	session create all --event=counted && session create above --event=counted --filter='n > 90' &&
+		session create below --event=counted --filter='n < 10 && n != 3' || return
+	count_now
+	numbers all >"$scratch/all"
+	[ "$(wc -l <"$scratch/all")" -eq 100 ] && diff <(awk '$1 > 90' "$scratch/all") <(numbers above) &&
+		diff <(awk '$1 < 10 && $1 != 3' "$scratch/all") <(numbers below)
+}
+
+goes_off_with_the_last()
+{
+	session destroy all && used && session destroy above && used && session destroy below && within exits 1 used
+}
+
+# As many records as written are shown and counted: the last ones, or the first ones.
+keeps_the_newest()
+{
+	session create full --event=counted --size=8k || return
+	count_now
+	json '(len(it) > 10 and it[-1]["fields"]["n"] == 19999 and it[0]["missed"] + len(it) - 1 == 20000 and
+		[one["fields"]["n"] for one in it[1:]] == list(range(it[0]["missed"], 20000)))' session snapshot full --json
+}
+
+keeps_the_first()
+{
+	session create full --event=counted --size=8k --mode=record || return
+	count_now
+	says '^full	on	record	1	[0-9]+	[1-9][0-9]*	[0-9]+$' session list
+	json '(len(it) > 10 and it[-1]["missed"] + len(it) - 1 == 20000 and
+		[one["fields"]["n"] for one in it[:-1]] == list(range(len(it) - 1)))' session snapshot full --json
+}
+
+stops_and_starts()
+{
+	session create paused --event=counted --stopped && says '^paused	stopped	' session list || return
+	count_now
+	[ -z "$(numbers paused)" ] && session start paused && says '^paused	on	' session list || return
+	end_counted
+	start_counted
+	count_now
+	session stop paused && says '^paused	stopped	' session list && has paused 0 99 &&
+		says '^paused	stopped	' session list
+}
+
+is_as_it_was_made()
+{
+	session create shown --event=counted --filter='n > 5' --trigger='snapshot:3 if n == 7' --kernel-event=sched:sched_switch \
+		--filter='sched_switch: prev_pid == 1' --pid=1,2 --children --mode=record --size=64k &&
+		json '(it["session"] == "shown" and it["on"] and it["mode"] == "record" and it["events"] == 2 and it["size"] >= 65536 and
+			it["snapshot"] == "none" and it["children"] and set(it["pids"].split(",")) >= {"1", "2"} and
+			{one["event"]: (one["filter"], one["triggers"]) for one in it["event_list"]} ==
+			{"counted": ("n > 5", ["snapshot:count=3 if n == 7"]), "sched_switch": ("prev_pid == 1", [])})' session show shown --json &&
+		says '^filter	sched_switch: prev_pid == 1$' session show shown && says '^trigger	counted: snapshot' session show shown &&
+		session destroy shown
+}
+
+# A trigger takes a snapshot at the record 50; others follow.
+takes_one_by_a_trigger()
+{
+	session create flight --event=counted --trigger='counted: snapshot:1 if n == 50' || return
+	count_now
+	says '^snapshot	taken$' session show flight && has flight 0 50 && grep -q 'a trigger took' "$scratch/notes" &&
+		says '^snapshot	none$' session show flight && has flight 51 99 && [ -z "$(numbers flight)" ]
+}
+
+takes_one_now()
+{
+	session create flight --event=counted --trigger='snapshot:1 if n == 50' || return
+	count_now
+	has flight --now >/dev/null
+	diff <(seq 51 99) <(numbers flight --now) && session destroy flight
+}
+
+selects_processes()
+{
+	session create one --event=counted --pid=$program && session create none --event=counted --pid=1 || return
+	count_now
+	has one 0 99 && [ -z "$(numbers none)" ] && session destroy one && session destroy none
+}
+
+writes_a_file()
+{
+	session create file --event=counted || return
+	count_now
+	[ -z "$(session snapshot file -o "$scratch/records" --json)" ] && session destroy file &&
+		json 'len(it) == 100 and it[5]["event"] == "counted" and it[5]["comm"] == "direct" and it == sorted(it, key=lambda one: one["time_ns"])' \
+			cat "$scratch/records"
+}
+
+fills_a_disk()
+{
+	session create disk --event=counted || return
+	count_now
+	exits 1 session snapshot disk -o /dev/full 2>"$scratch/full" && session destroy disk &&
+		grep -q 'cannot write the output: No space left' "$scratch/full"
+}
+
+# A reader that reads no more leaves the rest to the next.
+leaves_the_rest()
+{
+	session create rest --event=counted || return
+	count_now
+	says '	n=0$' sh -c '"$1" session snapshot rest --json | head -1 | sed "s/.*\"n\":\([0-9]*\).*/	n=\1/"' - "$ctl" &&
+		says '^snapshot	taken$' session show rest && numbers rest >"$scratch/rest" && session destroy rest &&
+		[ "$(head -1 "$scratch/rest")" -gt 1 ] && diff <(seq "$(head -1 "$scratch/rest")" 9999) "$scratch/rest"
+}
+
+# Without snapshots in the kernel: the session's own buffers are read.
+reads_without_snapshots()
+{
+	local cpus=$tracefs/instances/userevd-plain/per_cpu
+	session create plain --event=counted || return
+	count_now
+	mkdir "$scratch/cpu0"
+	# shellcheck disable=SC2016 # in the shell of the namespace
+	unshare -m sh -ec 'mount --bind "$0/cpu0" "$1"; mount -t tmpfs none "$0/cpu0"; touch "$0/cpu0/trace_pipe_raw" "$0/cpu0/stats"
+		mount --bind "$1/trace_pipe_raw" "$0/cpu0/trace_pipe_raw"; mount --bind "$1/stats" "$0/cpu0/stats"
+		exec "$2" session snapshot plain' "$cpus" "$scratch/cpu0" "$ctl" | sed -n 's/.*	n=//p' >"$scratch/plain"
+	diff <(seq 0 99) "$scratch/plain" && says '^plain	on	flight-recorder	1	0	0	' session list && session destroy plain
+}
+
+# The event of a kernel function, and one made of the program's event, beside an event of the kernel's.
+records_probes()
+{
+	session create mixed --event=counted --kernel-event='sched:sched_switch' --probe='e:odd user_events.counted m=$n:u32' \
+		"${function_probe[@]}" || return
+	count_now
+	session snapshot mixed --json >"$scratch/mixed" 2>"$scratch/notes"
+	session destroy mixed
+	json "(lambda of: [one['n'] for one in of['counted']] == list(range(100)) and [one['m'] for one in of['odd']] == list(range(100)) and
+		'prev_comm' in of['sched_switch'][0] and ${#function_probe[@]} == ('opened' in of))(
+		{name: [one['fields'] for one in it if one.get('event') == name] for name in {one.get('event') for one in it}})" cat "$scratch/mixed"
+}
+
+reads_as_text()
+{
+	session create text --kernel-event='sched:sched_sw*' && session stop text &&
+		says '	sched_switch	prev_comm=.*==> next_comm=' session snapshot text && session destroy text
+}
+
+# runs_tracer TRACER OPTION…: the event has its name.
+runs_tracer()
+{
+	session create tracer --size=64k --tracer="$@" && within grep -q . $tracefs/instances/userevd-tracer/trace_pipe || return
+	says "^tracer	$1$" session show tracer && within json "it[-1]['event'] == '$1'" session snapshot tracer --json &&
+		session destroy tracer
+}
+
+# Other tracers' buffers, and a tail beside it, are as they were.
+disturbs_nobody()
+{
+	local tail
+	echo >$tracefs/trace
+	"$ctl" tail --foreign --count=100 counted >"$scratch/tail" 2>&1 &
+	tail=$!
+	within used
+	session create beside --event=counted --filter='n == 1' --trigger='traceoff if n == 50' || return
+	count_now
+	wait $tail
+	diff <(seq 0 99) <(sed -n 's/.*	n=//p' "$scratch/tail") && has beside 1 1 && ! grep -v '^#' $tracefs/trace &&
+		[ "$(cat $tracefs/tracing_on)" = 1 ] && says '^beside	stopped	' session list && session destroy beside
+}
+
+victim=(victim --event=counted --filter='counted: n > 5' --probe='e:odd user_events.counted m=$n:u32')
+
+# kills VERB ARGUMENT…: the command is killed twenty times, at moments of the time that it takes. What it has left is gone after the next
+# command, or whole.
+kills()
+{
+	local moment start took killed=0
+	[ "$1" != destroy ] || session create "${victim[@]}" || return
+	start=${EPOCHREALTIME/./}
+	session "$@" && took=$((${EPOCHREALTIME/./} - start)) || return
+	[ "$1" = destroy ] || session destroy victim
+	for ((moment = 0; killed < 20; moment = (moment + 1) % 20)); do
+		[ "$1" != destroy ] || session create "${victim[@]}" >/dev/null 2>&1 || return
+		timeout -s KILL "$(printf '%d.%06d' $((took * moment / 20 / 1000000)) $((took * moment / 20 % 1000000 + 1)))" \
+			"$ctl" session "$@" >/dev/null 2>&1 || killed=$((killed + 1))
+		if session list | grep -q '^victim'; then
+			is_whole && session destroy victim || return
+		fi
+		nothing_is_left || { echo "after the moment $moment"; return 1; }
+	done
+}
+
+is_whole()
+{
+	json '{one["event"]: one.get("filter") for one in it["event_list"]} == {"odd": None, "counted": "n > 5"} and len(it["probes"]) == 1' \
+		session show victim --json
+}
+
+# Parts that a killed command leaves, in each state.
+finishes_parts()
+{
+	mkdir $tracefs/instances/userevd-part && echo 1 >$tracefs/instances/userevd-part/events/user_events/counted/enable &&
+		echo 'e:userevd_a_db__c/odd user_events.counted m=$n:u32' >>$tracefs/dynamic_events &&
+		session list && nothing_is_left
+}
+
+leaves_others_alone()
+{
+	mkdir $tracefs/instances/userevd-.theirs $tracefs/instances/theirs
+	echo 'e:userevd_x_y/odd user_events.counted m=$n:u32' >>$tracefs/dynamic_events
+	[ -z "$(session list)" ] && rmdir $tracefs/instances/userevd-.theirs $tracefs/instances/theirs &&
+		echo '-:userevd_x_y/odd' >>$tracefs/dynamic_events && nothing_is_left
+}
+
+# A program reads the session: it cannot be removed, and stays whole.
+stays_while_it_is_read()
+{
+	local reader
+	session create busy --event=counted --probe='e:odd user_events.counted m=$n:u32' || return
+	exec {reader}<$tracefs/instances/userevd-busy/trace_pipe
+	exits 1 session destroy busy && says 'is in use' session destroy busy &&
+		json 'it["on"] and it["events"] == 2 and len(it["probes"]) == 1' session show busy --json
+	exec {reader}<&-
+	session destroy busy && nothing_is_left
+}
+
+# refused STATUS SENTENCE OPTION…: create fails so, and leaves nothing.
+refused()
+{
+	local status=$1 sentence=$2
+	shift 2
+	exits "$status" session create "$@" && says "$sentence" session create "$@" && nothing_is_left
+}
+
+longest=$(printf 'n%.0s' {1..64})
+function_probe=(--probe='p:opened do_sys_openat2')
+if ! echo 'p:userevd_test/opened do_sys_openat2' >>$tracefs/dynamic_events; then
+	function_probe=()
+	skipped+=('this kernel has no kprobes')
+fi 2>/dev/null
+echo '-:userevd_test/opened' >>$tracefs/dynamic_events
+all_of_tracefs >"$scratch/before"
+
+echo '# without a daemon'
+check 'there is no session' says_nothing session list
+check 'sessions have contradictory filters' counted 100 filters_contradict
+check '… and the event goes off with the last' goes_off_with_the_last
+check '… and nothing is left' nothing_is_left
+check 'a flight recorder keeps the newest records, and counts the others' counted 20000 keeps_the_newest
+check '… and is destroyed' says "^session 'full' is destroyed" session destroy full
+check 'another mode keeps the first records' counted 20000 keeps_the_first
+check '… and is destroyed' json 'it == {"session": "full", "destroyed": True}' session destroy full --json
+check 'a session is stopped and started' counted 100 stops_and_starts
+check '… and destroyed' session destroy paused
+check 'a session is shown as it was made' counted 100 is_as_it_was_made
+check 'a trigger takes a snapshot, which is shown once' counted 100 takes_one_by_a_trigger
+check '… and is destroyed' session destroy flight
+check '--now takes another' counted 100 takes_one_now
+check 'processes are selected' counted 100 selects_processes
+check 'a snapshot is written to a file' counted 100 writes_a_file
+check 'a reader that ends early leaves the rest' counted 10000 leaves_the_rest
+check 'a disk that is full is an error' counted 100 fills_a_disk
+check 'a kernel without snapshots' counted 100 reads_without_snapshots
+check 'events of the kernel, and probes' counted 100 records_probes
+check '… as text' reads_as_text
+check 'nobody else is disturbed' counted 100 disturbs_nobody
+# All functions of all processes would be slow.
+runs_tracer_of_functions()
+{
+	runs_tracer function --pid="$program"
+}
+
+check 'the tracer of functions' counted 100 runs_tracer_of_functions
+for tracer in osnoise timerlat; do
+	if grep -qw $tracer $tracefs/available_tracers; then
+		check "the tracer $tracer" runs_tracer $tracer
+	else
+		skipped+=("this kernel has no $tracer")
+	fi
+done
+check 'nothing is left of any of them' nothing_is_left
+
+start_counted
+check 'create is killed at each moment' kills create "${victim[@]}"
+check 'destroy is killed at each moment' kills destroy victim
+check 'parts of a session are removed' finishes_parts
+check '… and nothing of others' leaves_others_alone
+check 'a session that is read stays' stays_while_it_is_read
+
+check 'a wrong filter is refused with the kernel’s sentence' refused 1 "counted: the kernel refuses 'm > 1': Field not found" bad --event=counted --filter='m > 1'
+check '… and a wrong trigger' refused 1 "counted: the kernel refuses 'nonsense'" bad --event=counted --trigger=nonsense
+check '… and a wrong probe' refused 1 "odd: the kernel refuses 'e:userevd_bad/odd user_events.countd'" bad --probe='e:odd user_events.countd'
+check '… and a probe without a name' refused 2 'give .p:NAME FUNCTION' bad --probe='p vfs_read'
+check '… and a probe in a group' refused 2 'give .p:NAME FUNCTION' bad --probe='p:mine/a vfs_read'
+check 'an unknown event is refused' refused 1 'no event is called .countd' bad --event=countd
+check '… and one of the kernel' refused 1 "the kernel has no such event. Did you mean 'sched_switch'" bad --kernel-event=sched:sched_swich
+check '… and a system' refused 1 'no such system of events' bad --kernel-event=shed:sched_switch
+check '… and half a name' refused 2 'give SYSTEM:EVENT' bad --kernel-event=sched
+check 'a filter for none of the events is refused' refused 1 "no event of the session is called 'other'" bad --event=counted --filter='other: n > 1'
+check 'an unknown tracer is refused' refused 1 'It has: .*function' bad --tracer=nonsense
+check 'a wrong pid is refused' refused 2 'give numbers of processes' bad --event=counted --pid=1,,x
+check '… and children of none' refused 2 'give --pid, too' bad --event=counted --children
+check 'a session of nothing is refused' refused 2 'give --event' bad
+check 'buffers beyond the memory are refused' refused 1 'not enough memory' bad --event=counted --size=1000000M
+check 'a wrong size is refused' refused 2 'give a number from 4096' bad --event=counted --size=1
+for name in '' . .. a/b ../a -a 'a b' "$longest"n; do
+	check "a session can't be called '$name'" exits 2 session create --event=counted -- "$name"
+done
+check '… and nothing is left' nothing_is_left
+check 'the longest name' session create --event=counted "$longest"
+check '… is listed' says "^$longest	" session list
+check '… only once' says 'a session .* exists' session create --event=counted "$longest"
+check '… has no room for probes' says 'too long for a session with probes' session create "${longest%n}" --probe='e:odd user_events.counted m=$n:u32'
+check '… and is destroyed' session destroy "$longest"
+check 'a session that is not there is an error' exits 1 session stop nosuch
+check 'an unknown verb is a wrong usage' exits 2 session nonsense
+check 'a verb without its name is a wrong usage' exits 2 session destroy
+check 'nobody without root has sessions' exits 3 as_nobody "$ctl" session list
+check 'nothing is left' nothing_is_left
+end_counted
+
+echo '# with a daemon'
+start_daemon
+start_program shop 300
+records()
+{
+	session list | cut -f5
+}
+
+grows()
+{
+	[ "$(records)" -gt "$1" ]
+}
+
+is_of_a_tenant()
+{
+	json '(len(it) > 2 and {one["event"] for one in it} == {"shop_request"} and
+		all(one["tenant"].startswith("/") and one["comm"] == "requests" for one in it))' session snapshot lasting --json
+}
+
+check 'a pattern selects events of programs' session create lasting --event='shop*'
+check '… and they are recorded' within grows 0
+end $daemon 2>/dev/null
+check 'the session survives the daemon' says '^lasting	on	flight-recorder	1	' session list
+count=$(records)
+start_daemon
+within says '^shop_request' "$ctl" events
+check '… and goes on with the next' within grows "$count"
+check 'the records have tenants' is_of_a_tenant
+check '… and are as text those of a tail' says '	requests-[0-9]+	[^	]*	shop_request	status=' session snapshot lasting
+check 'it is destroyed' session destroy lasting
+check '… and nothing is left' nothing_is_left
+end $daemon 2>/dev/null
+daemon=''
+start_daemon --backend=embedded
+check 'the embedded backend has no sessions' says 'the embedded backend has no sessions' session list
+check '… which is an error' exits 1 session create some --event='shop*'
+
+sum_up "${skipped[*]:+${#skipped[@]} skipped: $(IFS=,; echo "${skipped[*]}")}"
