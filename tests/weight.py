@@ -46,6 +46,11 @@ def room(name):
     return "/".join(folders[:2])
 
 
+# What the goal for the product's weight, set before them, does not count: names of containers, EventHeader, histograms, recordings, sessions.
+NEWER = ("client/userevctl/name/", "client/userevctl/show/tenant_name", "client/userevctl/record/", "client/userevctl/session/",
+         "client/userevctl/tracing/hist.c", "client/userevctl/tracing/kernel_record", "client/userev_event_header.h", "protocol/event/event_header")
+
+
 class Tree:
     def __init__(self, root):
         self.text = {name: (root / name).read_text(encoding="utf-8") for name in files(root)}
@@ -85,6 +90,7 @@ def report(tree):
     functions = list(tree.functions())
 
     product = print_rooms(tree, tree.product, "product")
+    print(f"{sum(tree.lines[name] for name in tree.product if is_c(name) and not name.startswith(NEWER)):8}  of them without what is newer than the goal\n")
     tests = print_rooms(tree, tree.tests, "tests")
     print(f"    {tests / product:.2f}  tests for a line of the product\n")
 

@@ -9,9 +9,9 @@
 
 TEST(a_session_has_a_name_that_is_no_path)
 {
-	static const char *const good[] = { "a", "0", "_", "Shop-1.slow", "a..", FIFTY_SIX "bbbbbbbb" },
+	static const char *const good[] = { "a", "0", "_", "Shop-1.slow", "a..", (FIFTY_SIX "bbbbbbbb") },
 				 *const bad[] = { "",	  ".",	 "..",	".a",	    "-a",  "a/b",
-						  "../a", "a b", "a:b", "\xc3\xa4", "a\n", FIFTY_SIX "bbbbbbbbb" };
+						  "../a", "a b", "a:b", "\xc3\xa4", "a\n", (FIFTY_SIX "bbbbbbbbb") };
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		ck_assert_msg(session_name_is_good(good[i]), "%s", good[i]);
@@ -53,8 +53,9 @@ TEST(a_group_tells_its_session)
 
 TEST(a_group_of_another_program_is_no_sessions)
 {
-	static const char *const groups[] = { "",	   "userevd",	 "userevd_", "userevd_a_",	  "userevd_a_x",
-					      "userevd__", "userevd__d", "kprobes",  "userevd_" FIFTY_SIX };
+	static const char *const groups[] = { "",	    "userevd",	   "userevd_",
+					      "userevd_a_", "userevd_a_x", "userevd__",
+					      "userevd__d", "kprobes",	   ("userevd_" FIFTY_SIX) };
 	char name[SESSION_GROUP_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
