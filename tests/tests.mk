@@ -64,6 +64,7 @@ GUEST_TESTS_6_1 = $(GUEST_TESTS) tests/integration/test_recording.sh $(filter-ou
 # One processor writes records while another enables events.
 TWO_PROCESSOR_TESTS := $(KERNEL_TESTS) tests/integration/test_quiescence.py
 EARLY_TESTS := tests/systemd/test_early_boot.sh
+OLD_TESTS := tests/systemd/test_old_cgroups.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 CONTAINER_TESTS := tests/containers/test_containers.sh
 IMAGE_TESTS := tests/containers/test_image.sh
@@ -72,7 +73,8 @@ PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
 LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.1 $(B) $(GUEST_TESTS_6_1) --guest 6.12 $(B) $(GUEST_TESTS_6_12) \
 	--guest 6.12+confined $(B) $(CONFINED_TESTS) $(GUARD_TESTS) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
-SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS)
+SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
+	--guest 6.12+legacy $(B) $(OLD_TESTS)
 
 ASAN := $(B)/asan
 ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh tests/integration/test_policy.sh \
@@ -158,7 +160,7 @@ check-containers: test-dependencies kernels
 	$(Q)$(BUILD) build-tests $(if $(ENGINES),packages,images)
 	$(Q)ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) \
 		$(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS) $(if $(ENGINES),,tests/containers/test_mounts.sh)) \
-		$(if $(ENGINES),,--guest 6.12+image $(B) $(IMAGE_TESTS))
+		$(if $(ENGINES),,--guest 6.12+image $(B) $(IMAGE_TESTS) --guest 6.12+hybrid $(B) $(OLD_TESTS) --guest 6.12+legacy $(B) $(OLD_TESTS))
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
 check-speed: test-dependencies kernel-6.12
