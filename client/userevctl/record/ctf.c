@@ -233,7 +233,9 @@ int ctf_end(struct ctf *ctf)
 		free(event);
 	}
 	r = ferror(ctf->stream) || ferror(ctf->metadata) ? -EIO : 0;
-	if ((fclose(ctf->stream) == EOF) | (fclose(ctf->metadata) == EOF))
+	if (fclose(ctf->stream) == EOF)
+		r = errno ? -errno : -EIO;
+	if (fclose(ctf->metadata) == EOF)
 		r = errno ? -errno : -EIO;
 	free(ctf);
 	return r;
