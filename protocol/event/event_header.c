@@ -115,26 +115,20 @@ static void put_element(struct decoder *decoder, const struct definition *field,
 	text_put(decoder->values.out, "}", 1);
 }
 
-/* Moves over the definitions of a struct's fields. */
-static void skip_fields(struct decoder *decoder, struct cursor *metadata, size_t n)
-{
-	struct definition field;
-
-	for (; n > 0 && !decoder->damaged; n--) {
-		decoder->damaged = !take_definition(decoder, metadata, &field);
-		if (field.encoding == ENCODING_STRUCT)
-			n += field.format;
-	}
-}
-
 static void put_array(struct decoder *decoder, const struct definition *field, struct cursor *metadata, unsigned depth)
 {
 	const struct cursor begin = *metadata;
 	const size_t n = field->is_list ? value_take_u16(&decoder->values, &decoder->values.left) : field->count;
+	struct definition skipped;
 
 	decoder->damaged = decoder->values.left.failed;
-	if (n == 0 && field->encoding == ENCODING_STRUCT)
-		skip_fields(decoder, metadata, field->format);
+	/* Without an element: moves over the definitions of a struct's fields. */
+	for (size_t left = n == 0 && field->encoding == ENCODING_STRUCT ? field->format : 0;
+	     left > 0 && !decoder->damaged; left--) {
+		decoder->damaged = !take_definition(decoder, metadata, &skipped);
+		if (skipped.encoding == ENCODING_STRUCT)
+			left += skipped.format;
+	}
 	text_put(decoder->values.out, "[", 1);
 	for (size_t i = 0; i < n && !decoder->damaged && !decoder->values.out->cut; i++) {
 		text_put(decoder->values.out, ",", i > 0);
@@ -170,18 +164,6 @@ static bool decode_field(struct decoder *decoder, struct cursor *metadata, bool 
 
 /* --- the header and its extensions --- */
 
-static void take_extension(struct decoder *decoder, uint16_t kind, struct cursor body)
-{
-	kind &= EXTENSION_MORE - 1;
-	if (kind == EXTENSION_ACTIVITY && body.left >= UUID_BYTES) {
-		decoder->activity = body.at;
-		decoder->has_parent = body.left >= 2 * UUID_BYTES;
-	} else if (kind == EXTENSION_METADATA && !decoder->name) {
-		decoder->name = take_name(&body, &decoder->name_length);
-		decoder->metadata = body;
-	}
-}
-
 static void decode_header(struct decoder *decoder, const uint8_t *payload, size_t size)
 {
 	struct value_stream *values = &decoder->values;
@@ -197,11 +179,19 @@ static void decode_header(struct decoder *decoder, const uint8_t *payload, size_
 	decoder->level = payload[7];
 	while (more) {
 		const uint16_t length = value_take_u16(values, from), kind = value_take_u16(values, from);
-		const void *body = cursor_take(from, length);
+		const unsigned what = kind & (EXTENSION_MORE - 1);
+		const uint8_t *body = cursor_take(from, length);
 
-		if (body)
-			take_extension(decoder, kind, cursor_make(body, length));
-		more = body && kind & EXTENSION_MORE;
+		if (!body)
+			break;
+		if (what == EXTENSION_ACTIVITY && length >= UUID_BYTES) {
+			decoder->activity = body;
+			decoder->has_parent = length >= 2 * UUID_BYTES;
+		} else if (what == EXTENSION_METADATA && !decoder->name) {
+			decoder->metadata = cursor_make(body, length);
+			decoder->name = take_name(&decoder->metadata, &decoder->name_length);
+		}
+		more = kind & EXTENSION_MORE;
 	}
 	/* Without metadata the values cannot be told apart. */
 	decoder->damaged = from->failed || !decoder->name;

@@ -108,16 +108,23 @@ static void take_mark(struct value_stream *order, struct value *value)
 }
 
 /* Units that are no character become U+FFFD. An incomplete unit at the end is left out. */
-static void put_units(struct value_stream *stream, struct value value)
+static void put_text(struct value_stream *stream, struct value value, uint8_t format)
 {
 	static char utf8[2 * WIRE_PAYLOAD_MAX + 1];
 	struct text text = text_make(utf8, sizeof(utf8));
+	struct value_stream order = *stream;
 
+	if (format != FORMAT_UTF && format != FORMAT_LATIN1)
+		take_mark(&order, &value);
+	if (value.unit <= 1 && format != FORMAT_LATIN1) {
+		put_string(stream, (const char *)value.at, value.size);
+		return;
+	}
 	for (size_t at = 0; at + value.unit <= value.size; at += value.unit) {
-		uint64_t point = value_number(stream, value.at + at, value.unit), low = 0;
+		uint64_t point = value_number(&order, value.at + at, value.unit), low = 0;
 
 		if (value.unit == 2 && point >> 10 == 0xd800 >> 10 && at + 4 <= value.size)
-			low = value_number(stream, value.at + at + 2, 2);
+			low = value_number(&order, value.at + at + 2, 2);
 		if (low >> 10 == 0xdc00 >> 10) {
 			point = 0x10000 + ((point & 0x3ff) << 10 | (low & 0x3ff));
 			at += 2;
@@ -127,27 +134,7 @@ static void put_units(struct value_stream *stream, struct value value)
 	put_string(stream, utf8, text.length);
 }
 
-static void put_text(struct value_stream *stream, struct value value, uint8_t format)
-{
-	struct value_stream order = *stream;
-
-	if (format != FORMAT_UTF && format != FORMAT_LATIN1)
-		take_mark(&order, &value);
-	if (value.unit > 1 || format == FORMAT_LATIN1)
-		put_units(&order, value);
-	else
-		put_string(stream, (const char *)value.at, value.size);
-}
-
 /* --- other values --- */
-
-static void put_hex_bytes(struct value_stream *stream, struct value value)
-{
-	text_put(stream->out, "\"", stream->json);
-	for (size_t i = 0; i < value.size; i++)
-		text_printf(stream->out, "%02x", value.at[i]);
-	text_put(stream->out, "\"", stream->json);
-}
 
 void value_put_uuid(struct value_stream *stream, const uint8_t *at)
 {
@@ -160,65 +147,39 @@ void value_put_uuid(struct value_stream *stream, const uint8_t *at)
 	put_word(stream, word);
 }
 
-static void put_time(struct value_stream *stream, int64_t seconds)
-{
-	time_t time = (time_t)seconds;
-	struct tm tm;
-	char word[64];
-
-	if (gmtime_r(&time, &tm) && strftime(word, sizeof(word), "%FT%TZ", &tm) > 0)
-		put_word(stream, word);
-	else
-		text_printf(stream->out, "%lld", (long long)seconds);
-}
-
-static void put_float(struct value_stream *stream, uint64_t bits, size_t size)
-{
-	const uint32_t narrow_bits = (uint32_t)bits;
-	double number;
-	float narrow;
-
-	memcpy(&narrow, &narrow_bits, sizeof(narrow));
-	memcpy(&number, &bits, sizeof(number));
-	text_put_float(stream->out, size == sizeof(narrow) ? (double)narrow : number, size == sizeof(narrow),
-		       stream->json);
-}
-
-static void put_signed(struct value_stream *stream, int64_t number)
-{
-	text_printf(stream->out, "%lld", (long long)number);
-}
-
 static void put_number(struct value_stream *stream, struct value value, uint8_t format)
 {
 	const unsigned unused_bits = (64 - 8 * (unsigned)value.size) & 63;
 	const uint64_t number = value_number(stream, value.at, value.size);
 	const int64_t with_sign = (int64_t)(number << unused_bits) >> unused_bits;
+	const time_t time = (time_t)with_sign;
 	const char *name = NULL;
+	struct tm tm;
+	char word[64];
 
 	if (format == FORMAT_ERRNO && !stream->json)
 		name = strerrorname_np((int)with_sign);
-	if (format == FORMAT_TIME)
-		put_time(stream, with_sign);
-	else if (format == FORMAT_FLOAT)
-		put_float(stream, number, value.size);
-	else if (format == FORMAT_BOOLEAN && number <= 1)
+	if (format == FORMAT_TIME && gmtime_r(&time, &tm) && strftime(word, sizeof(word), "%FT%TZ", &tm) > 0) {
+		put_word(stream, word);
+	} else if (format == FORMAT_FLOAT) {
+		const uint32_t narrow_bits = (uint32_t)number;
+		double wide;
+		float narrow;
+
+		memcpy(&narrow, &narrow_bits, sizeof(narrow));
+		memcpy(&wide, &number, sizeof(wide));
+		text_put_float(stream->out, value.size == sizeof(narrow) ? (double)narrow : wide,
+			       value.size == sizeof(narrow), stream->json);
+	} else if (format == FORMAT_BOOLEAN && number <= 1) {
 		text_printf(stream->out, "%s", number ? "true" : "false");
-	else if (format == FORMAT_SIGNED || format == FORMAT_PID || format == FORMAT_ERRNO)
-		put_signed(stream, with_sign);
-	else
+	} else if (format == FORMAT_SIGNED || format == FORMAT_PID || format == FORMAT_ERRNO || format == FORMAT_TIME) {
+		text_printf(stream->out, "%lld", (long long)with_sign);
+	} else {
 		text_printf(stream->out, format == FORMAT_HEX && !stream->json ? "0x%llx" : "%llu",
 			    (unsigned long long)number);
+	}
 	if (name)
 		text_printf(stream->out, "(%s)", name);
-}
-
-static void put_address(struct value_stream *stream, struct value value)
-{
-	char word[INET6_ADDRSTRLEN];
-
-	inet_ntop(value.size == sizeof(struct in_addr) ? AF_INET : AF_INET6, value.at, word, sizeof(word));
-	put_word(stream, word);
 }
 
 /* The sizes of values that each format fits, as a set of bits. */
@@ -266,25 +227,32 @@ static uint8_t format_of(uint8_t encoding, uint8_t format, struct value value)
 
 bool value_put(struct value_stream *stream, uint8_t encoding, uint8_t format)
 {
+	char address[INET6_ADDRSTRLEN];
 	struct value value;
 	uint8_t shown;
 
 	if (!take_value(stream, encoding, &value))
 		return false;
 	shown = format_of(encoding, format, value);
-	if (value.size == 0 && takes_any_format(encoding) && format < FORMATS && fitting[format] != 0)
+	if (value.size == 0 && takes_any_format(encoding) && format < FORMATS && fitting[format] != 0) {
 		text_printf(stream->out, "null");
-	else if (shown >= FORMAT_LATIN1 && shown <= FORMAT_JSON)
+	} else if (shown >= FORMAT_LATIN1 && shown <= FORMAT_JSON) {
 		put_text(stream, value, shown);
-	else if (shown == FORMAT_HEX_BYTES)
-		put_hex_bytes(stream, value);
-	else if (shown == FORMAT_UUID)
+	} else if (shown == FORMAT_HEX_BYTES) {
+		text_put(stream->out, "\"", stream->json);
+		for (size_t i = 0; i < value.size; i++)
+			text_printf(stream->out, "%02x", value.at[i]);
+		text_put(stream->out, "\"", stream->json);
+	} else if (shown == FORMAT_UUID) {
 		value_put_uuid(stream, value.at);
-	else if (shown == FORMAT_PORT)
+	} else if (shown == FORMAT_PORT) {
 		text_printf(stream->out, "%u", value.at[0] << 8 | value.at[1]);
-	else if (shown == FORMAT_IP_ADDRESS || shown == FORMAT_IP_ADDRESS_OLD)
-		put_address(stream, value);
-	else
+	} else if (shown == FORMAT_IP_ADDRESS || shown == FORMAT_IP_ADDRESS_OLD) {
+		inet_ntop(value.size == sizeof(struct in_addr) ? AF_INET : AF_INET6, value.at, address,
+			  sizeof(address));
+		put_word(stream, address);
+	} else {
 		put_number(stream, value, shown);
+	}
 	return true;
 }

@@ -73,27 +73,12 @@ int session_choose_kernel_events(struct session *session)
 	return r;
 }
 
-/* The length of EVENT in "EVENT: TEXT"; 0: it has none, since a filter has blanks or operators before. */
-static size_t pattern_length(const char *typed)
-{
-	const char *end = strstr(typed, ": ");
-
-	return end && strcspn(typed, " \t<>=!&|()~\"'") > (size_t)(end - typed) ? (size_t)(end - typed) : 0;
-}
-
-static bool event_matches(const struct session_event *event, const char *pattern)
-{
-	_cleanup_(freep) char *whole = NULL;
-
-	if (!*pattern)
-		return event->user;
-	must(asprintf(&whole, "%s:%s", event->system, event->name) < 0 ? NULL : whole);
-	return name_matches(pattern, event->name) || name_matches(pattern, whole);
-}
-
 static int set_condition(struct session *session, const char *file, const char *typed)
 {
-	const size_t length = pattern_length(typed);
+	/* The length of EVENT in "EVENT: TEXT"; 0: it has none, since a filter has blanks or operators before. */
+	const char *end = strstr(typed, ": ");
+	const bool has_event = end && strcspn(typed, " \t<>=!&|()~\"'") > (size_t)(end - typed);
+	const size_t length = has_event ? (size_t)(end - typed) : 0;
 	_cleanup_(freep) char *pattern = must(strndup(typed, length));
 	const char *text = typed + length + (length > 0 ? strlen(": ") : 0);
 	bool any = false;
@@ -102,8 +87,14 @@ static int set_condition(struct session *session, const char *file, const char *
 	for (size_t i = 0; r >= 0 && r != CONDITION_REFUSED && i < session->n_chosen; i++) {
 		const struct session_event *chosen = &session->chosen[i];
 		const struct event event = { .shown = chosen->name, .system = chosen->system };
+		_cleanup_(freep) char *whole = NULL;
+		bool matches = chosen->user;
 
-		if (!event_matches(chosen, pattern))
+		if (length > 0) {
+			must(asprintf(&whole, "%s:%s", chosen->system, chosen->name) < 0 ? NULL : whole);
+			matches = name_matches(pattern, chosen->name) || name_matches(pattern, whole);
+		}
+		if (!matches)
 			continue;
 		any = true;
 		r = tracefs_set_condition(session->instance, &event, file, text);

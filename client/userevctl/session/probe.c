@@ -6,20 +6,6 @@
 
 static const char file[] = "dynamic_events";
 
-/* "p:GROUP/EVENT vfs_read". False: it is a user event, or has no group. The line is overwritten. */
-static bool read_probe(char *line, char **ret_group, char **ret_event)
-{
-	char *colon = strchr(line, ':'), *slash = colon ? strchr(colon, '/') : NULL;
-
-	if (line[0] == 'u' || !slash)
-		return false;
-	*slash = '\0';
-	*ret_group = colon + 1;
-	*ret_event = slash + 1;
-	slash[1 + strcspn(slash + 1, " ")] = '\0';
-	return !strchr(*ret_group, ' ');
-}
-
 int session_probes_walk(session_probe_fn *found, void *data)
 {
 	_cleanup_(freep) char *text = tracefs_instance_file_read(NULL, file, NULL);
@@ -28,10 +14,15 @@ int session_probes_walk(session_probe_fn *found, void *data)
 
 	for (char *line; r == 0 && (line = strsep(&rest, "\n"));) {
 		_cleanup_(freep) char *whole = must(strdup(line));
-		char *group, *event;
+		char *colon = strchr(line, ':'), *slash = colon ? strchr(colon, '/') : NULL;
 
-		if (read_probe(line, &group, &event))
-			r = found(data, group, event, whole);
+		/* "p:GROUP/EVENT vfs_read". Otherwise it is a user event, or has no group. */
+		if (line[0] == 'u' || !slash)
+			continue;
+		*slash = '\0';
+		slash[1 + strcspn(slash + 1, " ")] = '\0';
+		if (!strchr(colon + 1, ' '))
+			r = found(data, colon + 1, slash + 1, whole);
 	}
 	return r;
 }
@@ -56,33 +47,24 @@ int session_remove_probes(const char *group)
 	return session_probes_walk(remove_probe, (void *)group);
 }
 
-/* "p:NAME REST": its parts; false: it has another form. */
-static bool read_typed(const char *typed, size_t *ret_type, size_t *ret_name)
-{
-	size_t type = 1 + strspn(typed + (typed[0] != '\0'), "0123456789"), name;
-
-	if (!typed[0] || !strchr("prfte", typed[0]) || typed[type] != ':')
-		return false;
-	name = strcspn(typed + type + 1, " ");
-	*ret_type = type;
-	*ret_name = name;
-	return name > 0 && !memchr(typed + type + 1, '/', name) && typed[type + 1 + name] == ' ';
-}
-
 static int make_probe(struct session *session, const char *group, const char *typed)
 {
+	/* "p:NAME REST": its parts. */
+	const size_t type = 1 + strspn(typed + (typed[0] != '\0'), "0123456789");
+	const bool has_type = typed[0] && strchr("prfte", typed[0]) && typed[type] == ':';
+	const char *event = has_type ? typed + type + 1 : "";
+	const size_t length = strcspn(event, " ");
 	_cleanup_(freep) char *text = NULL, *name = NULL;
-	size_t type, length;
 	int r;
 
-	if (!read_typed(typed, &type, &length)) {
+	if (length == 0 || memchr(event, '/', length) || event[length] != ' ') {
 		ctl_error("--probe='%s': give 'p:NAME FUNCTION', 'f:NAME FUNCTION' or 'e:NAME SYSTEM.EVENT', perhaps "
 			  "with the values to record behind it, as 'us=$us'.",
 			  excerpt_of(typed).text);
 		return EXIT_USAGE;
 	}
-	name = must(strndup(typed + type + 1, length));
-	must(asprintf(&text, "%.*s:%s/%s", (int)type, typed, group, typed + type + 1) < 0 ? NULL : text);
+	name = must(strndup(event, length));
+	must(asprintf(&text, "%.*s:%s/%s", (int)type, typed, group, event) < 0 ? NULL : text);
 	r = append(text);
 	if (r == -EACCES || r == -EPERM || r == -EROFS || r == -ENOMEM)
 		return tracefs_explain("make a probe", r);

@@ -27,12 +27,18 @@ bool session_has_snapshot(struct tracefs_instance *instance, uint64_t *ret_lost)
 	return text_read_snapshot(head, ret_lost);
 }
 
-/* Those that are on in the instance: their types in records. */
-static void learn_types(struct follower *follower, const char **systems, size_t n_systems, char *set_event)
-{
-	size_t n = 0;
+enum { SYSTEMS_MAX = 256 };
 
-	for (char *name; (name = strsep(&set_event, "\n"));) {
+/* Those that are on in the instance: their types in records. */
+static void learn_events(struct session *session, struct follower *follower)
+{
+	const char *systems[SYSTEMS_MAX + 2] = { "ftrace" };
+	_cleanup_(freep) char *set_event = tracefs_instance_file_read(session->instance, "set_event", NULL),
+			      *tracer = tracefs_instance_file_read(session->instance, "current_tracer", NULL);
+	char *rest = set_event;
+	size_t n = 1;
+
+	for (char *name; (name = strsep(&rest, "\n"));) {
 		const char *system = strsep(&name, ":"), *dot = name ? strrchr(name, '.') : NULL;
 		const bool is_multi = dot && streq(system, "user_events_multi");
 		_cleanup_(freep) char *base = is_multi ? must(strndup(name, (size_t)(dot - name))) : NULL;
@@ -42,22 +48,10 @@ static void learn_types(struct follower *follower, const char **systems, size_t 
 			continue;
 		if (strncmp(system, "user_events", strlen("user_events")) == 0)
 			follower_learn_type(follower, follower_event_of(follower, &event));
-		else if (n < n_systems && (n == 0 || !streq(systems[n - 1], system)))
+		else if (n <= SYSTEMS_MAX && (n == 1 || !streq(systems[n - 1], system)))
 			systems[n++] = system;
 	}
-	systems[n] = NULL;
-}
-
-enum { SYSTEMS_MAX = 256 };
-
-static void learn_events(struct session *session, struct follower *follower)
-{
-	const char *systems[SYSTEMS_MAX + 2] = { "ftrace" };
-	_cleanup_(freep) char *set_event = tracefs_instance_file_read(session->instance, "set_event", NULL),
-			      *tracer = tracefs_instance_file_read(session->instance, "current_tracer", NULL);
-
-	learn_types(follower, systems + 1, SYSTEMS_MAX, set_event);
-	if (systems[1] || (tracer && strcmp(tracer, "nop\n") != 0))
+	if (n > 1 || (tracer && strcmp(tracer, "nop\n") != 0))
 		follower->kernel_events = kernel_events_load(systems);
 }
 
@@ -96,16 +90,6 @@ static int print_records(struct session *session, struct record_view *view, cons
 	return 0;
 }
 
-/* Those that came when the buffers were full of older ones. */
-static void note_dropped(struct record_view *view, uint64_t dropped)
-{
-	if (view->output->json)
-		record_view_missed(view, dropped);
-	else
-		ctl_note("userevctl: %s missed behind these: the buffers were full.",
-			 plural(dropped, "record is", "records are").text);
-}
-
 static bool is_printed(const struct record_view *view, int r)
 {
 	return r == 0 && view->output_error == 0 && !follower_stopped;
@@ -128,38 +112,15 @@ static int print_snapshot(struct session *session, struct record_view *view)
 			"has the records since.");
 	/* Otherwise the rest is for the next command. The kernel's counts begin anew. */
 	if (is_printed(view, r)) {
-		if (behind > 0)
-			note_dropped(view, behind);
+		/* Those that came when the buffers were full of older ones. */
+		if (behind > 0 && view->output->json)
+			record_view_missed(view, behind);
+		else if (behind > 0)
+			ctl_note("userevctl: %s missed behind these: the buffers were full.",
+				 plural(behind, "record is", "records are").text);
 		instance_write(session->instance, "snapshot", "2");
 	}
 	return r;
-}
-
-static int print_stopped(struct session *session, struct record_view *view)
-{
-	_cleanup_(freep) char *on = tracefs_instance_file_read(session->instance, "tracing_on", NULL);
-	int r = instance_write(session->instance, "tracing_on", "0");
-
-	if (r == 0)
-		r = print_records(session, view, "trace_pipe_raw");
-	if (is_printed(view, r))
-		tracefs_instance_file_clear(session->instance, "trace");
-	if (on && on[0] == '1')
-		instance_write(session->instance, "tracing_on", "1");
-	return r;
-}
-
-static int open_output(struct session *session, struct output *output)
-{
-	FILE *file = fopen(session->output, "we");
-
-	if (!file) {
-		ctl_error("cannot write to %s: %s.", excerpt_of(session->output).text, strerror(errno));
-		return EXIT_REFUSED;
-	}
-	*output = session->ctl->output;
-	output_open(output, file);
-	return EXIT_DONE;
 }
 
 /* After the output is closed: an enum exit_code. */
@@ -184,15 +145,31 @@ int session_snapshot(struct session *session)
 	struct follower *follower = follower_new(session->tracing);
 	struct output output = session->ctl->output;
 	struct record_view view = { .output = &output };
-	int r = session->output ? open_output(session, &output) : EXIT_DONE;
+	int r;
 
-	if (r != EXIT_DONE)
-		return r;
+	if (session->output) {
+		FILE *file = fopen(session->output, "we");
+
+		if (!file) {
+			ctl_error("cannot write to %s: %s.", excerpt_of(session->output).text, strerror(errno));
+			return EXIT_REFUSED;
+		}
+		output_open(&output, file);
+	}
 	follower->instance = session_instance(session->name);
 	r = tracefs_file_exists(session->instance, "per_cpu/cpu0/snapshot_raw") ? print_snapshot(session, &view)
 										: -EBUSY;
-	if (r == -EBUSY)
-		r = print_stopped(session, &view);
+	if (r == -EBUSY) {
+		_cleanup_(freep) char *on = tracefs_instance_file_read(session->instance, "tracing_on", NULL);
+
+		r = instance_write(session->instance, "tracing_on", "0");
+		if (r == 0)
+			r = print_records(session, &view, "trace_pipe_raw");
+		if (is_printed(&view, r))
+			tracefs_instance_file_clear(session->instance, "trace");
+		if (on && on[0] == '1')
+			instance_write(session->instance, "tracing_on", "1");
+	}
 	if (view.output_error == 0 && !follower_stopped)
 		view.output_error = output_flush(&output);
 	if (session->output && fclose(output.file) != 0 && view.output_error == 0)

@@ -201,21 +201,6 @@ struct tenant_name tenant_name_in(const struct cgroups *cgroups, const char *pat
 	return ret;
 }
 
-/* Inside a container, whose cgroups are a part of the daemon's, in the namespace of the node's if this process may join that. */
-static void find_cgroups(struct cgroups *cgroups)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	int r = cgroups_find(NULL, cgroups);
-
-	if (r == 0 && strncmp(cgroups->root, "/..", 3) == 0) {
-		fd = open("/proc/1/ns/cgroup", O_RDONLY | O_CLOEXEC);
-		if (fd >= 0 && setns(fd, CLONE_NEWCGROUP) == 0)
-			r = cgroups_find(NULL, cgroups);
-	}
-	if (r < 0)
-		cgroups->mount[0] = '\0';
-}
-
 const struct tenant_name *tenant_name(const char *path)
 {
 	static struct cgroups cgroups;
@@ -233,9 +218,20 @@ const struct tenant_name *tenant_name(const char *path)
 	one = &known[place % ARRAY_SIZE(known)];
 	if (one->path && streq(one->path, path) && now < one->until)
 		return &one->name;
-	if (!looked)
-		find_cgroups(&cgroups);
-	looked = true;
+	/* Inside a container, whose cgroups are a part of the daemon's, in the namespace of the node's if this process may join that. */
+	if (!looked) {
+		int r = cgroups_find(NULL, &cgroups);
+
+		if (r == 0 && strncmp(cgroups.root, "/..", 3) == 0) {
+			_cleanup_(fd_closep) int fd = open("/proc/1/ns/cgroup", O_RDONLY | O_CLOEXEC);
+
+			if (fd >= 0 && setns(fd, CLONE_NEWCGROUP) == 0)
+				r = cgroups_find(NULL, &cgroups);
+		}
+		if (r < 0)
+			cgroups.mount[0] = '\0';
+		looked = true;
+	}
 	free(one->path);
 	one->path = must(strdup(path));
 	one->until = now + NS_PER_S;

@@ -40,16 +40,6 @@ struct kernel_events *kernel_events_free(struct kernel_events *events)
 	return NULL;
 }
 
-static void put_number(struct text *text, const struct tep_format_field *field, uint64_t number)
-{
-	const unsigned unused = 64 - 8 * (unsigned)MIN(MAX(field->size, 1), 8);
-
-	if (field->flags & TEP_FIELD_IS_SIGNED)
-		text_printf(text, "%lld", (long long)((int64_t)(number << unused) >> unused));
-	else
-		text_printf(text, "%llu", (unsigned long long)number);
-}
-
 static void put_json_field(struct kernel_events *events, struct text *text, struct tep_format_field *field,
 			   struct tep_record *record)
 {
@@ -70,20 +60,14 @@ static void put_json_field(struct kernel_events *events, struct text *text, stru
 			text_printf(text, "%02x", data[i]);
 		text_printf(text, "\"");
 	} else {
-		put_number(text, field, tep_read_number(events->tep, data, length));
-	}
-}
+		const unsigned unused = 64 - 8 * (unsigned)MIN(MAX(field->size, 1), 8);
+		const uint64_t number = tep_read_number(events->tep, data, length);
 
-static void put_json(struct kernel_events *events, struct text *text, struct tep_event *event,
-		     struct tep_record *record)
-{
-	text_printf(text, "{");
-	for (struct tep_format_field *field = event->format.fields; field; field = field->next) {
-		if (field != event->format.fields)
-			text_printf(text, ",");
-		put_json_field(events, text, field, record);
+		if (field->flags & TEP_FIELD_IS_SIGNED)
+			text_printf(text, "%lld", (long long)((int64_t)(number << unused) >> unused));
+		else
+			text_printf(text, "%llu", (unsigned long long)number);
 	}
-	text_printf(text, "}");
 }
 
 bool kernel_events_read(struct kernel_events *events, const void *data, size_t size, bool json, const char **ret_name,
@@ -96,7 +80,13 @@ bool kernel_events_read(struct kernel_events *events, const void *data, size_t s
 	if (!event)
 		return false;
 	if (json) {
-		put_json(events, &text, event, &record);
+		text_printf(&text, "{");
+		for (struct tep_format_field *field = event->format.fields; field; field = field->next) {
+			if (field != event->format.fields)
+				text_printf(&text, ",");
+			put_json_field(events, &text, field, &record);
+		}
+		text_printf(&text, "}");
 	} else {
 		trace_seq_reset(&events->line);
 		tep_print_event(events->tep, &events->line, &record, "%s", TEP_PRINT_INFO);
