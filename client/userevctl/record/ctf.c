@@ -90,14 +90,14 @@ int ctf_begin(const char *directory, struct ctf **ret)
 	return r;
 }
 
-static void put_number(struct bytes *bytes, uint64_t number, size_t size)
+static void ctf_put_number(struct bytes *bytes, uint64_t number, size_t size)
 {
 	const size_t skipped = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(number) - size : 0;
 
 	bytes_put(bytes, (uint8_t *)&number + skipped, size);
 }
 
-static void put_string(struct bytes *bytes, const void *string, size_t size)
+static void ctf_put_string(struct bytes *bytes, const void *string, size_t size)
 {
 	bytes_put(bytes, string, strnlen(string, size));
 	bytes_put(bytes, "", 1);
@@ -108,13 +108,13 @@ static void end_packet(struct ctf *ctf)
 	struct bytes head = { .at = ctf->buffer, .size = CTF_HEADER };
 	const uint64_t bits = ctf->packet.n * 8;
 
-	put_number(&head, (uint32_t)CTF_MAGIC, sizeof(uint32_t));
-	put_number(&head, 0, sizeof(uint32_t)); /* the stream */
-	put_number(&head, ctf->first, sizeof(uint64_t));
-	put_number(&head, ctf->last, sizeof(uint64_t));
-	put_number(&head, bits, sizeof(uint64_t));
-	put_number(&head, bits, sizeof(uint64_t));
-	put_number(&head, ctf->lost, sizeof(uint64_t));
+	ctf_put_number(&head, (uint32_t)CTF_MAGIC, sizeof(uint32_t));
+	ctf_put_number(&head, 0, sizeof(uint32_t)); /* the stream */
+	ctf_put_number(&head, ctf->first, sizeof(uint64_t));
+	ctf_put_number(&head, ctf->last, sizeof(uint64_t));
+	ctf_put_number(&head, bits, sizeof(uint64_t));
+	ctf_put_number(&head, bits, sizeof(uint64_t));
+	ctf_put_number(&head, ctf->lost, sizeof(uint64_t));
 	fwrite(ctf->buffer, 1, ctf->packet.n, ctf->stream);
 	ctf->packet.n = CTF_HEADER;
 	ctf->first = 0;
@@ -170,18 +170,18 @@ static uint32_t find_id(struct ctf *ctf, const struct taken_record *record, cons
 	return event->id;
 }
 
-static void put_field(struct bytes *packet, const struct field *field, const struct taken_record *record)
+static void ctf_put_field(struct bytes *packet, const struct field *field, const struct taken_record *record)
 {
 	const bool is_dynamic = field->kind == FIELD_DATA_LOC || field->kind == FIELD_REL_LOC;
 	size_t size;
 	const uint8_t *bytes = record_field(field, record->payload, record->size, &size);
 
 	if (field->kind == FIELD_CHARS || (is_dynamic && field->is_text)) {
-		put_string(packet, bytes, size);
+		ctf_put_string(packet, bytes, size);
 		return;
 	}
 	if (is_dynamic) {
-		put_number(packet, size / field->element, sizeof(uint32_t));
+		ctf_put_number(packet, size / field->element, sizeof(uint32_t));
 		size -= size % field->element;
 	}
 	bytes_put(packet, bytes, size);
@@ -198,17 +198,17 @@ void ctf_put(struct ctf *ctf, const struct taken_record *record)
 	/* Readers refuse times that go back, as they do when the clock is set. */
 	ctf->last = MAX(ctf->last, record->time);
 	ctf->first = ctf->first > 0 ? ctf->first : ctf->last;
-	put_number(packet, find_id(ctf, record, description), sizeof(uint32_t));
-	put_number(packet, ctf->last, sizeof(uint64_t));
-	put_number(packet, record->pid, sizeof(uint32_t));
-	put_string(packet, record->comm, SIZE_MAX);
-	put_string(packet, record->tenant, SIZE_MAX);
-	put_string(packet, name->text, sizeof(name->text));
+	ctf_put_number(packet, find_id(ctf, record, description), sizeof(uint32_t));
+	ctf_put_number(packet, ctf->last, sizeof(uint64_t));
+	ctf_put_number(packet, record->pid, sizeof(uint32_t));
+	ctf_put_string(packet, record->comm, SIZE_MAX);
+	ctf_put_string(packet, record->tenant, SIZE_MAX);
+	ctf_put_string(packet, name->text, sizeof(name->text));
 	for (size_t i = 0; description && i < description->n_fields; i++)
-		put_field(packet, &description->field[i], record);
+		ctf_put_field(packet, &description->field[i], record);
 	if (description)
 		return;
-	put_number(packet, record->size, sizeof(uint32_t));
+	ctf_put_number(packet, record->size, sizeof(uint32_t));
 	bytes_put(packet, record->payload, record->size);
 }
 

@@ -11,26 +11,6 @@
 
 #include "protocol/event/description.h"
 
-/* trace-cmd reads no other names. */
-static void put_name(struct text *out, const char *name)
-{
-	text_printf(out, "name: ");
-	for (; *name; name++)
-		text_printf(out, "%c", isalnum((unsigned char)*name) ? *name : '_');
-	text_printf(out, "\n");
-}
-
-static void put_field(struct text *out, const struct field *field)
-{
-	const char *bracket = memchr(field->type, '[', field->type_length);
-	const bool is_dynamic = field->kind == FIELD_DATA_LOC || field->kind == FIELD_REL_LOC;
-	const size_t length = bracket && !is_dynamic ? (size_t)(bracket - field->type) : field->type_length;
-
-	text_printf(out, "\tfield:%.*s %.*s%.*s;\toffset:%u;\tsize:%u;\tsigned:%d;\n", (int)length, field->type,
-		    (int)field->name_length, field->name, (int)(field->type_length - length), field->type + length,
-		    ENTRY_COMMON + field->offset, field->size, field->is_signed || field->kind == FIELD_SIGNED);
-}
-
 /* How trace-cmd prints the value, and where it is. Numbers in dynamic arrays are left out: it has no function for them. */
 static void put_print(struct text *print, struct text *arguments, const struct field *field)
 {
@@ -63,17 +43,28 @@ void format_put(struct text *out, unsigned type, const char *name, const struct 
 	struct text print = text_make(print_buffer, sizeof(print_buffer));
 	struct text arguments = text_make(arguments_buffer, sizeof(arguments_buffer));
 
-	put_name(out, name);
+	text_printf(out, "name: ");
+	/* trace-cmd reads no other names. */
+	for (; *name; name++)
+		text_printf(out, "%c", isalnum((unsigned char)*name) ? *name : '_');
 	text_printf(out,
-		    "ID: %u\nformat:\n"
+		    "\nID: %u\nformat:\n"
 		    "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
 		    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
 		    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
 		    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n",
 		    type);
 	for (size_t i = 0; i < description->n_fields; i++) {
-		put_field(out, &description->field[i]);
-		put_print(&print, &arguments, &description->field[i]);
+		const struct field *field = &description->field[i];
+		const char *bracket = memchr(field->type, '[', field->type_length);
+		const bool is_dynamic = field->kind == FIELD_DATA_LOC || field->kind == FIELD_REL_LOC;
+		const size_t length = bracket && !is_dynamic ? (size_t)(bracket - field->type) : field->type_length;
+
+		text_printf(out, "\tfield:%.*s %.*s%.*s;\toffset:%u;\tsize:%u;\tsigned:%d;\n", (int)length, field->type,
+			    (int)field->name_length, field->name, (int)(field->type_length - length),
+			    field->type + length, ENTRY_COMMON + field->offset, field->size,
+			    field->is_signed || field->kind == FIELD_SIGNED);
+		put_print(&print, &arguments, field);
 	}
 	text_printf(out, "\nprint fmt: \"%s\"%s\n", print.buffer, arguments.buffer);
 }

@@ -171,7 +171,7 @@ static bool record_finish(struct recorder *recorder)
 }
 
 /* Until there is something to read, or a signal; false: the recording is over. */
-static bool wait_for_records(struct recorder *recorder, int signals)
+static bool await_records(struct recorder *recorder, int signals)
 {
 	const struct tracing *tracing = recorder->tracing;
 	struct pollfd wanted[] = {
@@ -187,39 +187,33 @@ static bool wait_for_records(struct recorder *recorder, int signals)
 	       ctl_now_ns() < recorder->deadline;
 }
 
-static int record_until_end(struct recorder *recorder, int signals)
-{
-	struct tracing *tracing = recorder->tracing;
-	int r = tail_begin(tracing, 0);
-
-	while (r == EXIT_DONE && !tracing->over && recorder->error == 0 && !record_view_done(&recorder->view) &&
-	       wait_for_records(recorder, signals))
-		r = tail_read(tracing, &recorder->view);
-	/* Records that cannot be written are counted. */
-	if (r == EXIT_DONE && !tracing->over && !record_view_done(&recorder->view))
-		r = tail_end(tracing, &recorder->view);
-	return r;
-}
-
 static int record_events(struct recorder *recorder)
 {
 	_cleanup_(fd_closep) int signals = -1;
+	struct tracing *tracing;
 	int r;
 
 	r = tracing_open(recorder->ctl, TRACING_ACT, &recorder->tracing);
 	if (r != EXIT_DONE)
 		return r;
-	recorder->tracing->foreign = recorder->foreign || recorder->tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
-	recorder->tracing->filter = recorder->filter;
+	tracing = recorder->tracing;
+	tracing->foreign = recorder->foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
+	tracing->filter = recorder->filter;
 	if (!recorder->wait)
-		r = names_check(recorder->tracing, true);
+		r = names_check(tracing, true);
 	if (r == EXIT_DONE)
 		r = record_create(recorder);
 	if (r != EXIT_DONE)
 		return r;
 	/* A signal ends the recording, not userevctl. */
 	signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP, SIGQUIT));
-	r = record_until_end(recorder, signals);
+	r = tail_begin(tracing, 0);
+	while (r == EXIT_DONE && !tracing->over && recorder->error == 0 && !record_view_done(&recorder->view) &&
+	       await_records(recorder, signals))
+		r = tail_read(tracing, &recorder->view);
+	/* Records that cannot be written are counted. */
+	if (r == EXIT_DONE && !tracing->over && !record_view_done(&recorder->view))
+		r = tail_end(tracing, &recorder->view);
 	return record_finish(recorder) ? r : EXIT_REFUSED;
 }
 

@@ -105,16 +105,6 @@ static int write_texts(struct recording *recording)
 	return r;
 }
 
-static int write_totals(struct recording *recording)
-{
-	uint8_t memory[DAT_LEAD];
-	struct bytes options = { .at = memory, .size = sizeof(memory) };
-	size_t done;
-
-	dat_put_options(&options, recording->half, &recording->texts, &recording->totals);
-	return write_at(recording->fd, options.at, options.n, DAT_PAGE + (uint64_t)recording->half * DAT_HALF, &done);
-}
-
 /* The page that is not full stays in the buffer, as its first one. */
 static int write_pages(struct recording *recording)
 {
@@ -186,6 +176,10 @@ static int flush(struct recording *recording, bool ended)
 {
 	const struct totals before = recording->totals;
 	struct totals *totals = &recording->totals;
+	uint8_t memory[DAT_LEAD];
+	struct bytes options = { .at = memory, .size = sizeof(memory) };
+	uint64_t place;
+	size_t done;
 
 	if (recording->error == 0 && recording->changed)
 		keep_error(recording, (recording->texts.compressed ? write_chunk : write_pages)(recording));
@@ -197,8 +191,11 @@ static int flush(struct recording *recording, bool ended)
 	    (recording->formats_changed ||
 	     (recording->comms_changed && (ended || ctl_now_ns() - recording->comms_written > NS_PER_S))))
 		keep_error(recording, write_texts(recording));
-	if (before.bytes != totals->bytes || before.records != totals->records || before.lost != totals->lost || ended)
-		keep_error(recording, write_totals(recording));
+	if (before.bytes == totals->bytes && before.records == totals->records && before.lost == totals->lost && !ended)
+		return recording->error;
+	place = DAT_PAGE + (uint64_t)recording->half * DAT_HALF;
+	dat_put_options(&options, recording->half, &recording->texts, totals);
+	keep_error(recording, write_at(recording->fd, options.at, options.n, place, &done));
 	return recording->error;
 }
 
@@ -262,7 +259,7 @@ static void add_format(struct recording *recording, unsigned type, const char *n
 }
 
 /* The type of its entries; 0: the recording is full. */
-static uint16_t find_type(struct recording *recording, const struct taken_record *record)
+static uint16_t type_of_record(struct recording *recording, const struct taken_record *record)
 {
 	const char *fields = strchr(record->description, ' ');
 	char key[2 * WIRE_DESCRIPTION_MAX * 2 + 2];
@@ -357,7 +354,7 @@ bool recording_put(struct recording *recording, const struct taken_record *recor
 	uint16_t type = 0;
 
 	if (recording->error == 0) {
-		type = find_type(recording, record);
+		type = type_of_record(recording, record);
 		if (type == 0 || !tell_writer(recording, record) ||
 		    !recording_put_entry(recording, record->time, type, (int32_t)record->pid, record->payload,
 					 record->size))

@@ -123,19 +123,6 @@ static int begin_format(struct report *report)
 	return r;
 }
 
-static int end_format(struct report *report)
-{
-	if (report->timeline)
-		timeline_end(report->timeline);
-	return report->ctf ? ctf_end(report->ctf) : 0;
-}
-
-static int explain_directory(const struct report *report, int error)
-{
-	ctl_error("cannot write to %s: %s.", report->directory, strerror(-error));
-	return error == -EACCES || error == -EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
-}
-
 static int report_all(struct report *report)
 {
 	int r, exit_code = EXIT_DONE, error;
@@ -146,12 +133,16 @@ static int report_all(struct report *report)
 	error = begin_format(report);
 	if (error == 0) {
 		r = report_records(report, &exit_code);
-		error = end_format(report);
+		if (report->timeline)
+			timeline_end(report->timeline);
+		error = report->ctf ? ctf_end(report->ctf) : 0;
 	}
-	if (error < 0)
-		exit_code = explain_directory(report, error);
-	else if (r == 0 && !record_view_done(&report->view))
+	if (error < 0) {
+		ctl_error("cannot write to %s: %s.", report->directory, strerror(-error));
+		exit_code = error == -EACCES || error == -EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
+	} else if (r == 0 && !record_view_done(&report->view)) {
 		exit_code = report_faults(report);
+	}
 	reading_free(report->reading);
 	return exit_code;
 }

@@ -76,29 +76,24 @@ static void put_metadata(struct timeline *timeline, const char *name, uint64_t t
 	json_end(&timeline->json, '}');
 }
 
-static uint64_t put_tenant(struct timeline *timeline, const struct taken_record *record)
+/* Says who wrote the record, unless that was said before: the tenant's number. */
+static uint64_t put_writer(struct timeline *timeline, const struct taken_record *record)
 {
 	const struct tenant_name *name = record->tenant_name ? record->tenant_name : tenant_name(record->tenant);
 	const char *shown = *record->tenant ? tenant_shown_as(name, record->tenant) : "unknown tenant";
-	struct track *track;
+	struct track *tenant, *track;
+	char thread[96];
 
-	if (find_track(timeline, record->tenant, &track)) {
-		track->number = ++timeline->tenants;
-		put_metadata(timeline, "process_name", track->number, 0, shown);
+	if (find_track(timeline, record->tenant, &tenant)) {
+		tenant->number = ++timeline->tenants;
+		put_metadata(timeline, "process_name", tenant->number, 0, shown);
 	}
-	return track->number;
-}
-
-static void put_thread(struct timeline *timeline, const struct taken_record *record, uint64_t tenant)
-{
-	struct track *track;
-	char name[96];
-
-	snprintf(name, sizeof(name), "%" PRIu64 " %" PRIu64 " %s", tenant, record->pid, record->comm);
-	if (!find_track(timeline, name, &track))
-		return;
-	snprintf(name, sizeof(name), "%s%s%" PRIu64, record->comm, *record->comm ? "-" : "", record->pid);
-	put_metadata(timeline, "thread_name", tenant, record->pid, name);
+	snprintf(thread, sizeof(thread), "%" PRIu64 " %" PRIu64 " %s", tenant->number, record->pid, record->comm);
+	if (!find_track(timeline, thread, &track))
+		return tenant->number;
+	snprintf(thread, sizeof(thread), "%s%s%" PRIu64, record->comm, *record->comm ? "-" : "", record->pid);
+	put_metadata(timeline, "thread_name", tenant->number, record->pid, thread);
+	return tenant->number;
 }
 
 static void put_time(struct timeline *timeline, uint64_t time)
@@ -119,8 +114,7 @@ void timeline_put(struct timeline *timeline, const struct taken_record *record)
 	uint64_t tenant;
 
 	timeline->first = timeline->first > 0 ? timeline->first : record->time;
-	tenant = put_tenant(timeline, record);
-	put_thread(timeline, record, tenant);
+	tenant = put_writer(timeline, record);
 	begin_object(timeline, record->name, "i", tenant, record->pid);
 	json_put(&timeline->json, json_text("cat", "user_events"), json_text("s", "t"));
 	put_time(timeline, record->time);

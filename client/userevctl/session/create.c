@@ -9,7 +9,7 @@
 
 const char *const session_modes[] = { "flight-recorder", "record", NULL };
 
-static int write_number(struct tracefs_instance *instance, const char *file, uint64_t number)
+static int write_setting(struct tracefs_instance *instance, const char *file, uint64_t number)
 {
 	char text[32];
 
@@ -23,11 +23,11 @@ static int set_up_buffers(struct session *session)
 	int r = instance_set_up(instance);
 
 	if (r == 0 && session->size > 0)
-		r = write_number(instance, "buffer_size_kb", (session->size + 1023) / 1024);
+		r = write_setting(instance, "buffer_size_kb", (session->size + 1023) / 1024);
 	if (r == 0)
-		r = write_number(instance, "options/overwrite", session->mode == session_modes[0]);
+		r = write_setting(instance, "options/overwrite", session->mode == session_modes[0]);
 	if (r == 0 && session->stopped)
-		r = write_number(instance, "tracing_on", 0);
+		r = write_setting(instance, "tracing_on", 0);
 	if (r == -ENOMEM)
 		ctl_error("there is not enough memory for buffers of this size, of which each processor has one. Give "
 			  "a smaller --size.");
@@ -83,7 +83,7 @@ static int set_up_tracer(struct session *session)
 	return EXIT_REFUSED;
 }
 
-static int switch_on(struct session *session)
+static int switch_events_on(struct session *session)
 {
 	size_t on = 0;
 
@@ -112,7 +112,7 @@ static int create(struct session *session)
 	if (r == EXIT_DONE)
 		r = session_set_conditions(session, "filter", &session->filters);
 	if (r == EXIT_DONE)
-		r = switch_on(session);
+		r = switch_events_on(session);
 	if (r == EXIT_DONE)
 		r = set_up_tracer(session);
 	if (r == EXIT_DONE)

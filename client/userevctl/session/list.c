@@ -87,7 +87,7 @@ static int add_name(const char *instance, void *data)
 	return 0;
 }
 
-static int compare_names(const void *a, const void *b)
+static int compare_sessions(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -131,7 +131,7 @@ int session_list(struct session *session)
 
 	tracefs_instances_walk(add_name, &names);
 	if (names.n > 0)
-		qsort(names.name, names.n, sizeof(*names.name), compare_names);
+		qsort(names.name, names.n, sizeof(*names.name), compare_sessions);
 	for (size_t i = 0; i < names.n; i++) {
 		list_one(output, &table, names.name[i]);
 		free(names.name[i]);

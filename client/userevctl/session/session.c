@@ -65,17 +65,6 @@ static const struct verb {
 	{ "destroy", 1, 1, true, session_destroy },
 };
 
-static const struct verb *find_verb(const char *name)
-{
-	for (const struct verb *verb = verbs; verb < verbs + ARRAY_SIZE(verbs); verb++)
-		if (streq(verb->name, name))
-			return verb;
-	ctl_error("session: give create, start, stop, show, list, snapshot or destroy, not '%s'. See 'userevctl "
-		  "session --help'.",
-		  excerpt_of(name).text);
-	return NULL;
-}
-
 static int suggest_session(const char *instance, void *data)
 {
 	const char *name = session_of_instance(instance);
@@ -131,15 +120,21 @@ static int run_verb(struct session *session, const struct verb *verb)
 static int session_run(struct ctl *ctl)
 {
 	static struct session session; /* large */
-	const struct verb *verb;
+	const struct verb *verb = verbs;
 	int r, signal_number;
 
 	session.ctl = ctl;
 	session.mode = session_modes[0];
 	options_read(ctl, &session, 1, INT32_MAX);
-	verb = find_verb(ctl->argv[0]);
-	if (!verb)
+	while (verb < verbs + ARRAY_SIZE(verbs) && !streq(verb->name, ctl->argv[0]))
+		verb++;
+	if (verb == verbs + ARRAY_SIZE(verbs)) {
+		ctl_error(
+			"session: give create, start, stop, show, list, snapshot or destroy, not '%s'. See 'userevctl "
+			"session --help'.",
+			excerpt_of(ctl->argv[0]).text);
 		return EXIT_USAGE;
+	}
 	ctl_expect_arguments(ctl, verb->least + 1, verb->most + 1);
 	session.name = ctl->argv[1];
 	if (session.name && !session_name_is_good(session.name)) {
