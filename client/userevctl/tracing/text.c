@@ -173,6 +173,8 @@ static bool read_hist_keys(const struct hist_names *names, const char *at, const
 		if (!value || !value_end || value_end > end)
 			return false;
 		at = value_end + !is_last;
+		/* A text without a character: its blanks go on behind it. */
+		value = MIN(value, value_end);
 		while (value_end > value && value_end[-1] == ' ')
 			value_end--;
 		ret->at[i] = value;

@@ -180,6 +180,8 @@ TEST(line_of_a_histogram_has_keys_hits_and_sums)
 		/* text of a program */
 		{ "{ path: } hitcount: 9, us: 3 } hitcount:          2", &two, "} hitcount: 9", "3", 2 },
 		{ "{ path: a, us: 1, us:          5 } hitcount:          2", &two, "a", "1, us:          5", 2 },
+		{ "{ path:                , us:         3 } hitcount:          4", &two, "", "3", 4 },
+		{ "{ path: /, us:    } hitcount:          4", &two, "/", "", 4 },
 		{ "# trigger info: hist:keys=us:vals=hitcount", &one, NULL, NULL, 0 },
 		{ "Totals:", &one, NULL, NULL, 0 },
 		{ "{ us: 7 } hitcount: 1", &one, NULL, NULL, 0 },
