@@ -205,7 +205,7 @@ renew_policy()
 		ln -sf ..data/30-kubernetes.conf "$files/30-kubernetes.conf"
 }
 
-# In the ConfigMap: podman writes its files anew for each pod.
+# In the ConfigMap, since podman writes its files again for each pod.
 break_policy()
 {
 	/usr/bin/python3 - "$scratch/pod.yaml" <<-'END'

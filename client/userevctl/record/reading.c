@@ -258,7 +258,7 @@ int reading_next(struct reading *reading, struct taken_record *ret, uint64_t *mi
 			if (good)
 				return 1;
 		}
-		/* What follows is not to be trusted. */
+		/* The rest of the file may be damaged, too. */
 		reading->damaged += !good;
 		reading->end = good ? reading->end : 0;
 	}

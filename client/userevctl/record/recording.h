@@ -5,7 +5,7 @@
 
 #include "client/userevctl/tracing/record.h"
 
-/* What a recording says about itself. */
+/* The numbers that a recording has of itself. */
 struct totals {
 	uint64_t bytes; /* of its pages */
 	uint64_t records, lost;
