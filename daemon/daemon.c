@@ -265,7 +265,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (!daemon)
 		return -ENOMEM;
 	daemon->options = *options;
-	daemon->janitor.pipe = -1;
+	daemon->janitor.socket = -1;
 	raise_fd_limit();
 	daemon->loop = loop_new();
 	init_registry(&daemon->registry, daemon->loop, options);

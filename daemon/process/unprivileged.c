@@ -2,10 +2,10 @@
 
 #include "daemon/process/unprivileged.h"
 
-#include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "daemon/process/log.h"
@@ -39,8 +39,8 @@ int unprivileged_find(const char *name, struct user *ret)
 	return 0;
 }
 
-/* The pipe ends when the daemon has exited, in any way. */
-static _Noreturn void janitor_run(int pipe, void (*remove)(void *), void *data)
+/* The daemon's end of the socket is closed when the daemon has exited, in any way. */
+static _Noreturn void janitor_run(int socket, void (*remove)(void *), void *data)
 {
 	char byte;
 
@@ -49,21 +49,25 @@ static _Noreturn void janitor_run(int pipe, void (*remove)(void *), void *data)
 	signal(SIGHUP, SIG_IGN);
 	prctl(PR_SET_NAME, "userevd-janitor");
 	/* Copies of the daemon's fds would keep files and connections open. */
-	if (close_range((unsigned)pipe + 1, ~0U, 0) < 0 || (pipe > 0 && close_range(0, (unsigned)pipe - 1, 0) < 0)) {
+	if (close_range((unsigned)socket + 1, ~0U, 0) < 0 ||
+	    (socket > 0 && close_range(0, (unsigned)socket - 1, 0) < 0)) {
 		log_warning("no janitor (%s): the sockets' files will not be removed", strerror(errno));
 		_exit(EXIT_FAILURE);
 	}
-	while (read(pipe, &byte, 1) < 0 && errno == EINTR)
-		;
+	if (send(socket, "", 1, MSG_NOSIGNAL) == 1)
+		while (read(socket, &byte, 1) < 0 && errno == EINTR)
+			;
 	remove(data);
 	_exit(EXIT_SUCCESS);
 }
 
+/* Returns when the janitor has closed its copies: epoll would go on reporting events of an fd that this process closes meanwhile. */
 static int janitor_start(struct janitor *janitor, void (*remove)(void *), void *data)
 {
 	int ends[2], r;
+	char byte;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	janitor->pid = fork();
 	r = janitor->pid < 0 ? -errno : 0;
@@ -72,7 +76,9 @@ static int janitor_start(struct janitor *janitor, void (*remove)(void *), void *
 		janitor_run(ends[0], remove, data);
 	}
 	close(ends[0]);
-	janitor->pipe = ends[1];
+	janitor->socket = ends[1];
+	while (read(janitor->socket, &byte, 1) < 0 && errno == EINTR)
+		;
 	return r;
 }
 
@@ -94,7 +100,7 @@ int unprivileged_become(const struct user *user, struct janitor *janitor, void (
 
 bool janitor_end(struct janitor *janitor)
 {
-	janitor->pipe = fd_close(janitor->pipe);
+	janitor->socket = fd_close(janitor->socket);
 	if (janitor->pid <= 0)
 		return false;
 	waitpid(janitor->pid, NULL, 0);

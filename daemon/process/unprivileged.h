@@ -14,8 +14,8 @@ struct user {
 
 /* A root process that removes files when the daemon has ended, which only root can do. */
 struct janitor {
-	pid_t pid; /* 0: there is none */
-	int pipe;  /* closed at the daemon's end; -1 */
+	pid_t pid;  /* 0: there is none */
+	int socket; /* closed at the daemon's end; -1 */
 };
 
 /* Keeps all users but root from tracing this process and reading its /proc files: it has clients' fds and the policy. */
