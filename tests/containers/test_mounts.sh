@@ -65,7 +65,7 @@ is_removed_by_root()
 
 removal_is_explained()
 {
-	says "if they have lost their socket, 'systemctl restart userevd.socket'" exits 1 userevctl doctor
+	says "somebody has removed $directory/userevd.sock" exits 1 userevctl doctor
 }
 
 # Programs that run stay connected.

@@ -48,11 +48,11 @@ time.sleep(600)' "$@"
 	done
 }
 
-# systemd SOCKETS SERVICE: the states of both units, of which the first is for our socket.
+# systemd SOCKETS SERVICE [PATH]: the states of both units, of which the first is for our socket and that path.
 systemd()
 {
-	printf '#!/bin/sh\ncat <<END\nActiveState=%s\nListen=%s (SequentialPacket)\n\nActiveState=%s\nEND\n' \
-		"$1" "$socket" "$2" >"$scratch/bin/systemctl"
+	printf '#!/bin/sh\ncat <<END\nActiveState=%s\nListen=%s (SequentialPacket)\nListen=%s (SequentialPacket)\n\nActiveState=%s\nEND\n' \
+		"$1" "$socket" "${3:-$scratch}" "$2" >"$scratch/bin/systemctl"
 	chmod +x "$scratch/bin/systemctl"
 }
 
@@ -134,6 +134,16 @@ row 'a daemon that hangs, a unit' '\[fail\] daemon: the connection is accepted, 
 
 # --- a daemon that answers ---
 
+systemd active active "$scratch/removed"
+daemon
+stays=yes row 'the socket of containers was removed' "\[fail\] socket: somebody has removed $scratch/removed" \
+	"'systemctl restart userevd.socket'"
+systemd inactive inactive "$scratch/removed"
+stays=yes row 'the units are stopped, and a daemon runs by hand' 'it answers'
+says_not 'somebody has removed'
+systemd active active
+row 'all sockets are there' 'it answers'
+says_not 'somebody has removed'
 if [ "$(id -u)" = 0 ]; then
 	daemon
 	chmod 0600 "$socket"

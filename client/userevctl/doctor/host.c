@@ -9,6 +9,35 @@
 #include "daemon/policy/policy.h"
 #include "protocol/base/text.h"
 
+struct units {
+	char socket[16], service[16]; /* their states, or empty */
+	bool listen_here;	      /* at the socket that doctor tries */
+	char lost[108];		      /* another one at which they listen, and which is not there */
+};
+
+static struct units ask_units(const char *here)
+{
+	static const char command[] =
+		"systemctl show --property=ActiveState,Listen userevd.socket userevd.service 2>/dev/null";
+	FILE *from = popen(command, "re"); /* NOLINT(cert-env33-c): a constant command */
+	struct units units = { 0 };
+	char line[512], path[108], *state = units.socket;
+
+	while (from && state && fgets(line, sizeof(line), from)) {
+		if (sscanf(line, "ActiveState=%15[a-z]", state) == 1)
+			state = state == units.socket ? units.service : NULL;
+		else if (sscanf(line, "Listen=%107s", path) != 1)
+			continue;
+		else if (streq(path, here))
+			units.listen_here = true;
+		else if (access(path, F_OK) != 0)
+			string_copy(units.lost, sizeof(units.lost), path);
+	}
+	if (from)
+		pclose(from);
+	return units;
+}
+
 void doctor_ask_systemd(struct doctor *doctor)
 {
 	static const char *const advice[][2] = {
@@ -19,28 +48,22 @@ void doctor_ask_systemd(struct doctor *doctor)
 		  "Its units are active: see 'systemctl status userevd' and 'journalctl -u userevd'; if they have lost "
 		  "their socket, 'systemctl restart userevd.socket'." },
 	};
-	char line[512], listen[256], state[2][16] = { 0 }; /* the socket's and the service's */
+	const struct units units = ask_units(doctor->path);
 	const char *sentence = "Its sockets are stopped: 'systemctl start userevd.socket userevd-control.socket'.";
-	bool listens = false;
-	size_t n = 0, i = 0;
-	static const char command[] =
-		"systemctl show --property=ActiveState,Listen userevd.socket userevd.service 2>/dev/null";
-	FILE *from = popen(command, "re"); /* NOLINT(cert-env33-c): a constant command */
+	size_t i = 0;
 
-	snprintf(listen, sizeof(listen), "Listen=%s (", doctor->path);
-	while (from && n < ARRAY_SIZE(state) && fgets(line, sizeof(line), from)) {
-		listens |= strncmp(line, listen, strlen(listen)) == 0;
-		n += sscanf(line, "ActiveState=%15[a-z]", state[n]) == 1;
-	}
-	if (from)
-		pclose(from);
-	if (streq(state[0], "active")) {
-		while (!strstr(state[1], advice[i][0]))
+	if (streq(units.socket, "active")) {
+		while (!strstr(units.service, advice[i][0]))
 			i++;
 		sentence = advice[i][1];
+		if (*units.lost)
+			finding(doctor, MARK_FAIL, "socket",
+				"Make it again: 'systemctl restart userevd.socket'. Programs that are connected stay so.",
+				"somebody has removed %s, where programs and containers look for the daemon",
+				units.lost);
 	}
 	/* The units have nothing to do with another socket. */
-	if (!listens)
+	if (!units.listen_here)
 		sentence = "Start one: 'userevd --foreground'; if it runs, look at its log.";
 	snprintf(doctor->advice, sizeof(doctor->advice), "%s In a container, %s, see userevd-containers(7).", sentence,
 		 access("/run/userevd/client", F_OK) == 0
