@@ -245,7 +245,7 @@ static void session_take_backlog(struct userev *userev)
 }
 
 /* Sends and receives on a connection that is GREETING or UP. */
-static int session_run(struct userev *userev, int64_t deadline)
+static int session_exchange(struct userev *userev, int64_t deadline)
 {
 	/* A caller that does not block sends everything before WELCOME, unless the last attempt was refused. */
 	const bool early = userev->failures == 0 && connection_left_ms(deadline) == 0;
@@ -311,7 +311,7 @@ int session_advance(struct userev *userev, int64_t deadline)
 
 	session_take_backlog(userev);
 	r = session_connect(userev, deadline);
-	return r < 0 ? r : session_run(userev, deadline);
+	return r < 0 ? r : session_exchange(userev, deadline);
 }
 
 int session_advance_patiently(struct userev *userev)
@@ -330,7 +330,7 @@ void session_settle(struct userev *userev, int64_t deadline)
 {
 	session_take_backlog(userev);
 	if (userev->connection.state == CONNECTION_UP)
-		session_run(userev, deadline);
+		session_exchange(userev, deadline);
 }
 
 /* After a fork the child's events need only page and streams, if these are still good. */

@@ -43,9 +43,9 @@ static bool wants_to_read(const struct client *client)
 }
 
 /*
- * What is awaited of a client follows from its state, and from nothing else. Events are edge-triggered, and each call of epoll_ctl() makes
- * the kernel report once more what is there already. So a client that is not read costs nothing, although its request is still in its
- * socket; and the call at the end of the request finds what has come meanwhile.
+ * Sets the epoll events of a client, which follow from its state alone. They are edge-triggered, and each epoll_ctl() makes the kernel
+ * report input once more that has arrived before. So a client that is not read costs nothing, although its request is still in its socket;
+ * and the epoll_ctl() at the end of a request reports packets that arrived meanwhile.
  */
 void client_watch(struct client *client)
 {

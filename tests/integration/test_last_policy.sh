@@ -101,7 +101,7 @@ check '… in a file that other users cannot read' [ "$(stat -c '%a %F' "$kept" 
 check '… without a line in the log' is_silent
 policy "$wrong"
 check 'a reload with errors is refused' exits 1 "$ctl" reload
-check '… and the status says so' says 'Policy: the policy files have errors: an older policy is in force' "$ctl" status --brief
+check '… and status --brief shows it' says 'Policy: the policy files have errors: an older policy is in force' "$ctl" status --brief
 check '… as JSON, too' says '"policy_note":"the policy files have errors' "$ctl" status --brief --json
 check '… and a start with them uses the copy' restart --state-directory="$state"
 check '… as the policy was' in_force 5

@@ -249,8 +249,8 @@ disturbs_nobody()
 
 victim=(victim --event=counted --filter='counted: n > 5' --probe='e:odd user_events.counted m=$n:u32')
 
-# kills VERB ARGUMENT…: the command is killed twenty times, at moments of the time that it takes. What it has left is gone after the next
-# command, or whole.
+# kills VERB ARGUMENT…: kills the command twenty times, at different moments of its run. The next command finds the session whole, or
+# removes what is left of it.
 kills()
 {
 	local moment start took killed=0

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What is left of a session when a command was killed.
+ * Instances and probes that a killed command has left behind, which the next command removes.
  *
- * A command that makes or removes a session holds a lock on the directory of all instances, which ends with it. `create` writes its
- * mark last, a buffer_percent that is not the kernel's own for a new instance, and `destroy` takes the mark away first. So under the lock an
- * instance without the mark is what a killed command has left. (A clock would be no mark: the kernel drops all records when it is set.)
- * Probes outlive their instance, and are left if no instance has their name.
+ * A command that makes or removes a session holds a lock on the directory of all instances until it ends. `create` marks the instance last,
+ * with a buffer_percent that differs from the kernel's default, and `destroy` removes the mark first. So an instance without the mark, seen
+ * under the lock, is the rest of a killed command. (The instance's clock cannot be the mark: setting it drops all records.) Probes outlive
+ * their instance: probes of an instance that does not exist are such a rest, too.
  */
 
 #include "client/userevctl/session/session.h"

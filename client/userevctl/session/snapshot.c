@@ -110,7 +110,7 @@ static int print_snapshot(struct session *session, struct record_view *view)
 		ctl_note(
 			"userevctl: a trigger took this snapshot, or a command that did not read all of it. The next one "
 			"has the records since.");
-	/* Otherwise the rest is for the next command. The kernel's counts begin anew. */
+	/* If not everything was printed, the next command prints the remaining records. */
 	if (is_printed(view, r)) {
 		/* Those that came when the buffers were full of older ones. */
 		if (behind > 0 && view->output->json)

@@ -121,7 +121,7 @@ struct status {
 	bool brief;
 };
 
-/* What the daemon says of itself: however many events there are, and whether or not this user may read tracefs. */
+/* The daemon's own row alone: its cost does not grow with the number of events, and it needs no tracefs. */
 static int print_brief(struct ctl *ctl)
 {
 	const struct output *output = &ctl->output;
