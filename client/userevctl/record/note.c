@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A recording has entries of its own between the records: before the first record of an event its name and fields, before the first
- * record of a process its name and tenant, and how many records are missing at a place. So no part of the file is needed to read a
- * page but the pages before it, and a recorder that is killed has left nothing unsaid. For trace-cmd they are events like others.
+ * Entries of a recording between its records: the name and fields of an event, before its first record; the name and tenant of a
+ * process, before its first record; the number of records that are missing at a place. So a page can be read with the pages before it
+ * alone, and no end has to be written: the recorder may be killed at any time. trace-cmd shows these entries as events.
  */
 
 #include "client/userevctl/record/trace_dat.h"

@@ -22,7 +22,7 @@ struct told_writer {
 };
 
 struct told_event {
-	char *name;	   /* NULL: not told */
+	char *name;	   /* NULL: no entry has described this event */
 	char *description; /* behind it, in the same memory */
 };
 

@@ -34,7 +34,7 @@ struct known_event {
 	UT_hash_handle by_description;
 };
 
-/* As it was told last. */
+/* A process, as the recording describes it. */
 struct known_writer {
 	uint64_t pid, uid;
 	char *tenant, *comm;
@@ -49,14 +49,14 @@ struct recording {
 
 	uint8_t buffer[PAGES * DAT_PAGE];
 	uint32_t records[PAGES]; /* in each page of the buffer */
-	size_t n_full;		 /* these and the next, `page`, are not written yet */
+	size_t n_full;		 /* full pages; `page` follows them */
 	struct page page;
 	uint64_t bytes;	  /* of the pages before the buffer */
-	uint64_t written; /* records in these */
+	uint64_t written; /* records in those pages */
 	uint64_t taken;	  /* all records */
 	bool changed;	  /* there is something in the buffer that is not written */
 	uint32_t chunks;
-	uint64_t chunk_written; /* when the last one was, in ns */
+	uint64_t chunk_written; /* time of the last chunk, in ns */
 	uint64_t missed;
 
 	struct known_event *events;
@@ -65,7 +65,7 @@ struct recording {
 	unsigned half;
 	struct dat_texts texts;
 	bool formats_changed, comms_changed;
-	uint64_t comms_written; /* when, in ns */
+	uint64_t comms_written; /* time of the last list of comms, in ns */
 	uint64_t last;		/* the time of the last record */
 };
 

@@ -3,12 +3,12 @@
 #include "daemon/connection/scheduler.h"
 
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 
 #include "daemon/connection/client.h"
 #include "daemon/connection/inflight.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/loop.h"
+#include "tests/unit/epoll.h"
 #include "tests/unit/fake_kernel.h"
 
 /* Each of them has a request. */
@@ -161,17 +161,6 @@ TEST(client_that_hangs_up_while_delayed_is_closed)
 	turn(world);
 }
 
-/* For the daemon. */
-static bool no_room;
-__attribute__((visibility("default"))) int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
-{
-	if (no_room && op == EPOLL_CTL_ADD) {
-		errno = ENOSPC;
-		return -1;
-	}
-	return (int)syscall(SYS_epoll_ctl, epoll, op, fd, event);
-}
-
 /* As one that had asked when it was accepted: so far it was not watched. */
 TEST(delayed_client_that_cant_be_watched_is_closed)
 {
@@ -183,10 +172,10 @@ TEST(delayed_client_that_cant_be_watched_is_closed)
 	scheduler_charge(tenant);
 	ck_assert_int_eq(epoll_ctl(loop_epoll, EPOLL_CTL_DEL, c[0].client->fd, NULL), 0);
 	c[0].client->events = 0;
-	no_room = true;
+	epoll_is_full = true;
 	ADD(&c[0]);
 	expect_turns(world, NULL, 0);
-	no_room = false;
+	epoll_is_full = false;
 	ck_assert_int_eq(c[0].client->life, LIFE_CLOSING);
 	ck_assert_int_eq(tenant->turn, TURN_NONE);
 	ck_assert(!ev_is_active(&tenant->w_delayed));

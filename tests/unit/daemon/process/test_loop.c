@@ -5,22 +5,10 @@
 #include <ev.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "tests/suite.h"
-
-static bool no_room;
-
-/* For libev. */
-__attribute__((visibility("default"))) int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
-{
-	if (no_room && op == EPOLL_CTL_ADD) {
-		errno = ENOSPC;
-		return -1;
-	}
-	return (int)syscall(SYS_epoll_ctl, epoll, op, fd, event);
-}
+#include "tests/unit/epoll.h"
 
 TEST(loop_without_room_for_its_own_fd_is_not_made)
 {
@@ -30,7 +18,7 @@ TEST(loop_without_room_for_its_own_fd_is_not_made)
 	ck_assert_int_ge(child, 0);
 	if (child == 0) {
 		loop_init();
-		no_room = true;
+		epoll_is_full = true;
 		loop_new();
 		_exit(EXIT_SUCCESS);
 	}
@@ -59,7 +47,7 @@ TEST(watcher_that_is_refused_is_called_at_once)
 	ev_timer timer;
 	ev_io refused;
 
-	no_room = true;
+	epoll_is_full = true;
 	ev_io_init(&refused, on_refused, STDERR_FILENO, EV_WRITE);
 	ev_io_start(loop, &refused);
 	ev_timer_init(&timer, on_end, 3., 0.);
@@ -78,7 +66,7 @@ TEST(events_of_others_are_passed_on)
 	int ends[2];
 
 	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-	no_room = false;
+	epoll_is_full = false;
 	ck_assert_int_eq(epoll_ctl(loop_epoll, EPOLL_CTL_ADD, ends[0], &event), 0);
 	ck_assert_int_eq(write(ends[1], "x", 1), 1);
 	ev_run(loop, EVRUN_NOWAIT);
