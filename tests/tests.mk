@@ -482,7 +482,7 @@ $(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uap
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/client.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ -o $@ -pthread -lev
+	$(Q)$(CC) $(BASE_LDFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ -o $@ -pthread -lev $(call pkg,--libs,libzstd)
 
 $(B)/fuzz_daemon: $(B)/tests/fuzz/fuzz_daemon.o $(SUITE_OBJECTS) $(B)/tests/helpers.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A harness is one function, which libFuzzer calls with bytes of its choice. It does no I/O and keeps no state. require() states the
+ * A harness is one function, which libFuzzer calls with bytes of its choice. It keeps no state. require() states the
  * properties for all inputs.
  */
 
