@@ -5,22 +5,14 @@
  * this command's. No record is written for it.
  */
 
+#include "client/userevctl/tracing/hist.h"
+
 #include <inttypes.h>
 #include <poll.h>
 
-#include "client/userevctl/tracing/tracefs.h"
 #include "protocol/base/number.h"
 
-enum { TRIGGER_MAX = 1024, BAR_WIDTH = 30, DEFAULT_SECONDS = 10 };
-
-struct hist {
-	const char *keys, *values, *sort, *filter;
-	uint64_t timeout;
-	uint64_t hits, dropped;
-	char trigger[TRIGGER_MAX];
-	char copy[TRIGGER_MAX]; /* the names are in it */
-	struct hist_names names;
-};
+enum { BAR_WIDTH = 30 };
 
 /* "us.log2,path" has the names us and path. False: too many. */
 static bool hist_add_names(struct hist *hist, char **to, const char *list)
@@ -125,9 +117,9 @@ static void hist_put_row(const struct hist *hist, struct table *table, const cha
 	table_put(table, STYLE_GOOD, bar);
 }
 
-/* An event's histogram: its text twice, since the bars are relative to the longest. */
-static void hist_print(struct hist *hist, const struct output *output, const char *event, const char *text,
-		       struct table *table)
+/* The text twice, since the bars are relative to the longest. */
+void hist_print(struct hist *hist, const struct output *output, const char *event, const char *text,
+		struct table *table)
 {
 	uint64_t most = 0, number;
 
@@ -152,12 +144,11 @@ static void hist_print(struct hist *hist, const struct output *output, const cha
 	}
 }
 
-static void hist_print_all(struct hist *hist, const struct tracing *tracing, const struct output *output)
+struct table hist_table(const struct hist *hist, const struct output *output, struct column columns[HIST_COLUMNS])
 {
-	struct column columns[HIST_NAMES_MAX + 3] = { { "EVENT", COLUMN_TEXT, 0 } };
-	size_t n = 1;
-	struct table table;
+	size_t n = 0;
 
+	columns[n++] = (struct column){ "EVENT", COLUMN_TEXT, 0 };
 	for (size_t i = 0; i < hist->names.n; i++) {
 		if (i == hist->names.n_keys)
 			columns[n++] = (struct column){ "HITS", COLUMN_NUMBER, 0 };
@@ -168,7 +159,25 @@ static void hist_print_all(struct hist *hist, const struct tracing *tracing, con
 		columns[n++] = (struct column){ "HITS", COLUMN_NUMBER, 0 };
 	/* Bars are for people: a column without a title is not shown. */
 	columns[n++] = (struct column){ output->terminal ? " " : "", COLUMN_TEXT, 1 };
-	table = table_make(columns, n);
+	return table_make(columns, n);
+}
+
+void hist_end(const struct hist *hist, const struct output *output, struct table *table, uint64_t entries)
+{
+	if (!output->json && table->n_cells > 0)
+		table_print(table, output);
+	table_deinit(table);
+	ctl_note("userevctl: %s counted.", plural(hist->hits, "record", "records").text);
+	if (hist->dropped > 0)
+		ctl_note("userevctl: %s not counted: the kernel's table of %" PRIu64 " entries is full.",
+			 plural(hist->dropped, "record was", "records were").text, entries);
+}
+
+static void hist_print_all(struct hist *hist, const struct tracing *tracing, const struct output *output)
+{
+	struct column columns[HIST_COLUMNS];
+	struct table table = hist_table(hist, output, columns);
+
 	for (const struct follower_event *event = tracing->follower->events; event; event = event->by_shown.next) {
 		_cleanup_(freep) char *text = tracefs_event_file_read(tracing->follower->instance, event->event.system,
 								      event->event.shown, "hist", NULL);
@@ -176,13 +185,7 @@ static void hist_print_all(struct hist *hist, const struct tracing *tracing, con
 		if (text)
 			hist_print(hist, output, event->event.shown, text, &table);
 	}
-	if (!output->json && table.n_cells > 0)
-		table_print(&table, output);
-	table_deinit(&table);
-	ctl_note("userevctl: %s counted.", plural(hist->hits, "record", "records").text);
-	if (hist->dropped > 0)
-		ctl_note("userevctl: %s not counted: the kernel's table of 2,048 entries is full.",
-			 plural(hist->dropped, "record was", "records were").text);
+	hist_end(hist, output, &table, HIST_ENTRIES);
 }
 
 /* Until the time is up, or a signal ends it. */
@@ -204,7 +207,7 @@ static int hist_count(struct tracing *tracing, uint64_t seconds)
 static int hist_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
-	struct hist hist = { .timeout = DEFAULT_SECONDS };
+	struct hist hist = { .timeout = HIST_SECONDS };
 	int r;
 
 	options_read(ctl, &hist, 1, INT32_MAX);
