@@ -41,7 +41,7 @@ TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
 EXHAUSTION_TESTS := $(call programs,tests/integration/test_bad_days.c $(filter-out %_kernel.c,$(wildcard tests/integration/test_exhaustion*.c)))
 ONE_GUEST_TESTS := $(EXHAUSTION_TESTS) $(addprefix $(B)/tests/,test_connecting test_hostile test_limits test_policy_events test_raw test_reload test_rules)
 # These need a guest, or take too long for each run.
-NOT_HERE := %/test_faults.py %/test_faults_pair.py %/test_counting.sh %/test_interoperation.sh %/test_recording_tracefs.sh %/test_sessions.sh %/test_tracing.sh
+NOT_HERE := %/test_faults.py %/test_faults_pair.py %/test_counting.sh %/test_filters.sh %/test_interoperation.sh %/test_recording_tracefs.sh %/test_sessions.sh %/test_tracing.sh
 SCRIPT_TESTS := $(filter-out $(NOT_HERE),$(call scripts_in,tests/unit tests/integration)) tests/systemd/test_seccomp.py
 # Daemon and keeper under the seccomp filters of their units: a call that is not allowed kills them.
 CONFINED := $(B)/confined
@@ -56,7 +56,7 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
-	$(addprefix tests/integration/,test_conformance.py test_faults_pair.py test_counting.sh test_interoperation.sh test_tracing.sh)
+	$(addprefix tests/integration/,test_conformance.py test_faults_pair.py test_counting.sh test_filters.sh test_interoperation.sh test_tracing.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
 # Pages and data files are the same for a client on each kernel.
 GUEST_TESTS_6_12 = $(GUEST_TESTS) $(addprefix tests/integration/,test_python.py test_sessions.sh test_tutorial.sh)

@@ -90,6 +90,14 @@ const void *record_field(const struct field *field, const void *payload, size_t 
 	return span.at;
 }
 
+uint64_t record_number(const void *at, size_t size, bool is_signed)
+{
+	const unsigned unused_bits = (64 - 8 * (unsigned)size) & 63;
+	const uint64_t number = get_unsigned(at, size);
+
+	return is_signed ? (uint64_t)((int64_t)(number << unused_bits) >> unused_bits) : number;
+}
+
 struct writer {
 	struct text *out;
 	bool json;
@@ -108,11 +116,10 @@ static void write_chars(struct writer writer, struct span span)
 
 static void write_number(struct writer writer, const uint8_t *at, size_t size, bool is_signed)
 {
-	const unsigned unused_bits = (64 - 8 * (unsigned)size) & 63;
-	const uint64_t number = get_unsigned(at, size);
+	const uint64_t number = record_number(at, size, is_signed);
 
 	if (is_signed)
-		text_printf(writer.out, "%lld", (long long)((int64_t)(number << unused_bits) >> unused_bits));
+		text_printf(writer.out, "%lld", (long long)number);
 	else
 		text_printf(writer.out, "%llu", (unsigned long long)number);
 }

@@ -18,6 +18,9 @@ int record_check(const struct description *, const void *payload, size_t size);
 /* The bytes of a field's value, those that a dynamic field points at included; for a payload that record_check() passed. */
 const void *record_field(const struct field *, const void *payload, size_t size, size_t *ret_size);
 
+/* A number of 1, 2, 4 or 8 bytes; a signed one as an int64_t. */
+uint64_t record_number(const void *at, size_t size, bool is_signed);
+
 /* "status=200 ns=81 path=\"/x\"". For a payload that record_check() passed. */
 void record_to_text(const struct description *, const void *payload, size_t size, struct text *out);
 /* {"status":200,"ns":81,"path":"/x"} */

@@ -36,12 +36,13 @@ static void read_all(struct reading *reading)
 	struct timeline *timeline = timeline_begin(nothing);
 	struct taken_record record;
 	uint64_t missed;
+	bool comparable;
 
 	while (reading_next(reading, &record, &missed) > 0) {
 		require(missed > 0 || record.size <= DAT_PAGE);
 		if (missed > 0)
 			timeline_missed(timeline, missed);
-		else
+		else if (!record_filter_matches("n > 5 && s == 'x'", &record, &comparable))
 			timeline_put(timeline, &record);
 	}
 	timeline_end(timeline);

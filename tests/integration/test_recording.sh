@@ -60,6 +60,16 @@ check 'events are selected' json 'it["event"] == "other"' "$ctl" report --json "
 check '… also by patterns' json 'len(it) == 101' "$ctl" report --json "$file" 'c*' '?ther'
 check 'tenants are selected' says_nothing "$ctl" report --tenant=nobody "$file"
 check '… indeed' json 'len(it) == 101' "$ctl" report --tenant='*' --json "$file"
+check 'records are selected by a filter' json '[one["fields"]["n"] for one in it] == [97, 98, 99]' "$ctl" report --json --filter='n > 96' "$file"
+check '… of several comparisons' json '[one["fields"]["n"] for one in it] == [2, 5, 98, 5]' \
+	"$ctl" report --json --filter='n < 10 && (n == 2 || n==0x5) && !(n & 8) || n >= 98 && n != 99' "$file"
+check '… with a wrong comparison of another sign' json 'len(it) == 101' "$ctl" report --json --filter='n > -1 && comm ~ "user*"' "$file"
+check '… which no record has' says 'no record has all the fields of the filter' "$ctl" report --filter='m == 1' "$file"
+check '… for another type' says 'no record has all the fields of the filter' "$ctl" report --filter='n == "1"' "$file"
+for filter in '' n 'n >' 'n > 1 &&' 'n > 1 n' 'n ~ 5' 'n > "a"' 'n == "a' '(n > 1' '> 1' 'n > 1 || || n > 2' 'n && n' 'n > 1x' '!' '"' "$(printf '%0100d' 0 | tr 0 '(')"; do
+	check "no filter: $filter" exits 2 "$ctl" report --filter="$filter" "$file"
+done
+check '… with the place of the mistake' says "needs an integer, or a text in quotes at '&& n > 2'" "$ctl" report --filter='n > && n > 2' "$file"
 check '--count ends it' json 'len(it) == 3' "$ctl" report --count=3 --json "$file"
 check 'a timeline for viewers' json '(lambda events: len([e for e in events if e["ph"] == "i"]) == 101 and
 	{e["name"] for e in events if e["ph"] == "M"} == {"process_name", "thread_name"} and

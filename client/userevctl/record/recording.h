@@ -46,6 +46,11 @@ uint64_t reading_missing(const struct reading *);
 uint64_t reading_damaged(const struct reading *);
 struct reading *reading_free(struct reading *);
 
+/* filter.c: NULL, or what the filter should have where `ret_at` points. */
+const char *record_filter_check(const char *filter, const char **ret_at);
+/* For a filter without mistakes. A comparison is false, and `ret_comparable`, if the record has no such field of the value's type. */
+bool record_filter_matches(const char *filter, const struct taken_record *, bool *ret_comparable);
+
 /* timeline.c: records in the Trace Event Format, in which tenants are processes and threads are threads. */
 struct timeline;
 struct timeline *timeline_begin(FILE *);

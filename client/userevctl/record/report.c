@@ -13,10 +13,12 @@ struct report {
 	struct record_view view;
 	const char *format; /* NULL: as tail */
 	const char *directory;
+	const char *filter; /* NULL: none */
 	struct reading *reading;
 	struct timeline *timeline; /* NULL: another format; the same of: */
 	struct ctf *ctf;
 	uint64_t missed; /* of all events and tenants */
+	bool comparable; /* a record has all fields of the filter */
 };
 
 static bool report_put(struct record_sink *sink, const struct taken_record *record)
@@ -55,12 +57,17 @@ static int explain_fault(const char *path, int fault)
 	return fault == -EACCES || fault == -EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 }
 
-static bool is_wanted(const struct ctl *ctl, const struct taken_record *record)
+static bool is_wanted(struct report *report, const struct taken_record *record)
 {
-	for (int i = 1; i < ctl->argc; i++)
-		if (name_matches(ctl->argv[i], record->name))
-			return true;
-	return ctl->argc == 1;
+	const struct ctl *ctl = report->ctl;
+	bool named = ctl->argc == 1, comparable = false, matches = true;
+
+	for (int i = 1; i < ctl->argc && !named; i++)
+		named = name_matches(ctl->argv[i], record->name);
+	if (named && report->filter)
+		matches = record_filter_matches(report->filter, record, &comparable);
+	report->comparable |= comparable;
+	return named && matches;
 }
 
 /* 0 or a negative errno: of reading, which has been explained, or of the output. */
@@ -75,7 +82,7 @@ static int report_records(struct report *report, int *ret_exit)
 		report->missed += missed;
 		if (missed > 0)
 			record_view_missed(view, missed);
-		else if (is_wanted(report->ctl, &record))
+		else if (is_wanted(report, &record))
 			record_view_put(view, &record);
 		/* For a reader that has gone. */
 		if (view->records % FLUSH_RECORDS == 0 && output_flush(&report->ctl->output) < 0)
@@ -93,6 +100,8 @@ static int report_faults(const struct report *report)
 	const uint64_t missing = reading_missing(report->reading), damaged = reading_damaged(report->reading);
 	const char *path = report->ctl->argv[0];
 
+	if (report->filter && !report->comparable && report->view.records == 0)
+		ctl_note("userevctl: report: no record has all the fields of the filter, and of its types.");
 	if (!totals.ended)
 		ctl_note("userevctl: %s: the recorder was killed, or is still recording: later records are not in it.",
 			 path);
@@ -150,11 +159,17 @@ static int report_all(struct report *report)
 static int report_run(struct ctl *ctl)
 {
 	struct report report = { .sink = { report_put, report_missed, NULL }, .ctl = ctl };
+	const char *expected, *at;
 	int r, output;
 
 	options_read(ctl, &report, 1, INT32_MAX);
 	if ((report.format && streq(report.format, "ctf")) != (report.directory != NULL)) {
 		ctl_error("report: --format=ctf and --output=DIR belong together.");
+		return EXIT_USAGE;
+	}
+	expected = report.filter ? record_filter_check(report.filter, &at) : NULL;
+	if (expected) {
+		ctl_error("report: the filter needs %s at '%s'.", expected, excerpt_of(at).text);
 		return EXIT_USAGE;
 	}
 	report.view.output = &ctl->output;
@@ -169,6 +184,8 @@ static const struct option_row report_options[] = {
 		  .help = "text; perfetto: JSON for the viewers of Perfetto and\n"
 			  "Chrome; ctf: for babeltrace2 and Trace Compass"),
 	TEXT_ROW("output", "DIR", struct report, directory, "the directory of ctf, which is made"),
+	TEXT_ROW("filter", "FILTER", struct report, filter,
+		 "only matching records: a filter of the kernel's, as 'us > 1000'"),
 	TEXT_ROW("tenant", "TENANT", struct report, view.tenant, "only records of tenants with this name or path"),
 	NUMBER_ROW("count", "N", struct report, view.most, 1, UINT64_MAX, "end after N records"),
 	{ 0 },
