@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# userevctl stats: numbers that are those of the records, by each kind of key, on a terminal and in a pipe.
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/integration/tool.sh
+
+start_daemon
+for event in counted other; do
+	mkfifo "$scratch/$event"
+	start "$scratch/program" sh -c 'exec "$0" emit --stdin "$2 u32 n" <"$1"' "$ctl" "$scratch/$event" $event
+done
+exec 7>"$scratch/counted" 8>"$scratch/other"
+within says '^other' "$ctl" events
+
+# counted EXPRESSION OPTION…: after stats has run while 150 and 50 records came. `of(NAME)` is the last total of this name, if the intervals
+# add up to it.
+counted()
+{
+	local expression=$1
+	shift
+	"$ctl" stats --json --count=4 "$@" >"$scratch/stats" 2>&1 &
+	local stats=$!
+	within json 'any(one["on"] for one in it)' "$ctl" events --json
+	seq 0 149 | sed 's/^/n=/' >&7
+	seq 0 49 | sed 's/^/n=/' >&8
+	wait $stats
+	json "(lambda of: $expression)(lambda name: (lambda all: all and sum(one['records'] for one in all) == all[-1]['total'] and all[-1]['total'])
+		([one for one in it if name in one.values()]))" cat "$scratch/stats"
+}
+check 'records by event' counted 'of("counted") == 150 and of("other") == 50' '*'
+check '… of the named ones alone' counted 'of("counted") == 150 and of("other") == []' 'c*'
+check '… by program' counted 'of("userevctl") == 200' --by=program '*'
+check '… by tenant' counted 'it[-1]["total"] == 200 and of(it[-1]["tenant"]) == 200' --by=tenant '*'
+check '… of another tenant' says_nothing "$ctl" stats --count=1 --tenant=nobody '*'
+
+(while sleep 0.1; do echo n=1; done >&7) &
+started+=($!)
+check 'lines in a pipe' says '^[1-9][0-9]*	[1-9][0-9]*	[1-9][0-9]*	counted$' "$ctl" stats --count=2 '*'
+check '… with an interval of two seconds' json 'it["seconds"] == 2 and it["records"] > 5' "$ctl" stats --json --count=1 --interval=2 counted
+check 'blocks on a terminal' says '█.*counted' script -qec "stty cols 100; '$ctl' stats --count=2 '*'" /dev/null
+check '… in the place of the last ones' says $'\e\[2A\e\[J' script -qec "stty cols 100; '$ctl' stats --count=2 '*'" /dev/null
+check '… which a narrow one lacks' says_not '█' script -qec "stty cols 40; '$ctl' stats --count=2 '*'" /dev/null
+check 'the events are off again' json 'not any(one["on"] for one in it)' "$ctl" events --json
+check 'a reader that goes' exits 0 sh -c '"$0" stats "*" | head -1 >/dev/null' "$ctl"
+check 'no such event' exits 1 "$ctl" stats nosuch
+check 'no such key' exits 2 "$ctl" stats --by=nothing
+exec 7>&- 8>&-
+sum_up
