@@ -180,16 +180,28 @@ static int try_keeper(struct daemon *daemon, bool is_another, char why[WIRE_SENT
 	return is_another ? check_keeper(daemon, why) : 0;
 }
 
-/* A keeper of systemd's has the last daemon's deposit, and its clients wait: so a passing failure is tried again. */
+/*
+ * Another keeper has the last daemon's deposit, and its clients wait: so a passing failure is tried again. Where no systemd listens for
+ * the keeper, it may start a little later than the daemon.
+ */
+static bool another_attempt(const struct options *options, int error, unsigned tries)
+{
+	const bool may_start = options->keeper_socket_required && (error == -ENOENT || error == -ECONNREFUSED);
+
+	return error != -ETIMEDOUT && tries < (may_start ? KEEPER_START_TRIES : KEEPER_TRIES) &&
+	       usleep((useconds_t)(KEEPER_INTERVAL * 1e6)) == 0;
+}
+
+/* -ENOTCONN: there is no keeper where the options say that there is one. */
 static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 {
 	const bool is_another = has_keeper(&daemon->options);
-	unsigned tries = is_another ? KEEPER_TRIES : 1;
+	unsigned tries = 0;
 	int r;
 
 	do
 		r = try_keeper(daemon, is_another, why);
-	while (r < 0 && --tries > 0 && !*why && r != -ETIMEDOUT && usleep((useconds_t)(KEEPER_INTERVAL * 1e6)) == 0);
+	while (r < 0 && !*why && is_another && another_attempt(&daemon->options, r, ++tries));
 	/* A reason from the keeper is final, and so is a timeout. */
 	if (r == 0 || *why)
 		return r;
@@ -200,7 +212,7 @@ static int open_keeper(struct daemon *daemon, char why[WIRE_SENTENCE_MAX + 1])
 		string_copy(why, WIRE_SENTENCE_MAX + 1, "userevd-keeper is not installed");
 	else
 		snprintf(why, WIRE_SENTENCE_MAX + 1, "userevd-keeper did not start: %s", strerror(-r));
-	return r;
+	return daemon->options.keeper_socket_required ? -ENOTCONN : r;
 }
 
 static int open_embedded(struct daemon *daemon)
@@ -242,7 +254,8 @@ static int backend_open_kernel(struct daemon *daemon)
 		if (r == 0)
 			return 0;
 		string_copy(daemon->probe.sentence, sizeof(daemon->probe.sentence), why);
-		if (streq(wanted, "auto") && !streq(daemon->options.guard, "require"))
+		/* A daemon without its keeper's events would detach the programs that have them. */
+		if (streq(wanted, "auto") && !streq(daemon->options.guard, "require") && r != -ENOTCONN)
 			return open_embedded(daemon);
 	}
 	if (r < 0)

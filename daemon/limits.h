@@ -66,6 +66,7 @@ enum {
 	TRIM_PAD = 128 << 10,
 	/* Attempts to connect to a keeper at the start: one that is out of memory may be replaced. */
 	KEEPER_TRIES = 3,
+	KEEPER_START_TRIES = 600, /* half a minute */
 	/* Bits in one CHANGED; for more it tells the client to look at all. */
 	CHANGED_MAX = 64,
 };

@@ -17,6 +17,7 @@
 
 #include "kernel/keeper/guard.h"
 #include "kernel/keeper/handover.h"
+#include "kernel/keeper/listen.h"
 #include "kernel/keeper/mounts.h"
 #include "kernel/keeper/options.h"
 #include "kernel/keeper/serve.h"
@@ -183,7 +184,7 @@ static int refuse_next(int listener, uid_t owner, unsigned hold, const char *sen
 	return r;
 }
 
-/* Started by systemd. If nothing was handed over it needs the privileges itself. */
+/* Serves all daemons that connect. If nothing was handed over it needs the privileges itself. */
 static int serve_all(const struct keeper_options *options, struct preparation *preparation)
 {
 	const bool is_prepared = preparation->mounts.tracefs >= 0 || *preparation->failure;
@@ -212,6 +213,17 @@ static int serve_all(const struct keeper_options *options, struct preparation *p
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static int serve_socket(const struct keeper_options *options, struct preparation *preparation)
+{
+	int r = keeper_listen(options->socket, options->owner, &preparation->listener);
+
+	if (r == 0)
+		return serve_all(options, preparation);
+	fprintf(stderr, "userevd-keeper: can't listen on %s: %s\n", options->socket,
+		r == -EADDRINUSE ? "another keeper does" : strerror(-r));
+	return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
@@ -229,6 +241,8 @@ int main(int argc, char **argv)
 	r = handover_take(&preparation);
 	if (r == 0)
 		return serve_all(&options, &preparation);
+	if (r == -ENOENT && options.socket)
+		return serve_socket(&options, &preparation);
 	/* If a user starts it, fd 3 may be anything. */
 	if (r == -ENOENT &&
 	    (getsockopt(KEEPER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_SEQPACKET)) {

@@ -32,6 +32,10 @@ static const struct option_row rows[] = {
 	{ "prepare", NULL, OPTION_FLAG, MEMBER(prepare),
 	  .help = "make the mounts and load the guard, hand them to systemd for the keeper,\n"
 		  "and end" },
+	{ "socket", "PATH", OPTION_TEXT, MEMBER(socket),
+	  .help = "listen there for daemons, where no systemd does, as in a container" },
+	{ "owner", "UID", OPTION_NUMBER, MEMBER(owner), .help = "of that socket: the daemons' user (default 0)",
+	  .most = INT32_MAX },
 	{ "hold", "SECONDS", OPTION_NUMBER, MEMBER(hold),
 	  .help = "how long to keep everything while no daemon is connected (default 60)", .most = INT32_MAX },
 	{ 0 },
@@ -43,7 +47,7 @@ static const struct option_table table = {
 		"Usage: userevd-keeper [OPTION…]\n"
 		"\n"
 		"Holds the privileged part of userevd. userevd starts it with a socket as file descriptor 3, or connects to\n"
-		"it where systemd starts it. Not to be run by hand.\n",
+		"it where systemd starts it, or where it listens by itself (--socket). Not to be run by hand.\n",
 	.see = "See userevd-keeper(8).",
 	.rows = rows,
 };

@@ -11,6 +11,8 @@ struct keeper_options {
 	const char *backend; /* "auto", or a name that has to match */
 	const char *guard;   /* "require", "prefer" or "off" */
 	const char *pages;   /* the directory for status pages */
+	const char *socket;  /* to listen on; NULL: systemd does, or a daemon starts this keeper */
+	unsigned owner;	     /* of that: the daemons' user */
 	bool prepare;	     /* prepare, hand over to systemd, and end */
 	unsigned hold;	     /* seconds */
 	struct kernel_limits limits;

@@ -373,9 +373,9 @@ TEST(keeper_checks_its_options)
 		int status;
 		const char *output;
 	} rows[] = {
-		{ NULL, 2, "is started by userevd" },	  { "--guard=maybe", 2, "give require, prefer or off" },
-		{ "--hold=long", 2, "number" },		  { "word", 2, "unexpected argument 'word'" },
-		{ "--help", 0, "Not to be run by hand" },
+		{ NULL, 2, "is started by userevd" }, { "--guard=maybe", 2, "give require, prefer or off" },
+		{ "--hold=long", 2, "number" },	      { "word", 2, "unexpected argument 'word'" },
+		{ "--owner=me", 2, "number" },	      { "--help", 0, "Not to be run by hand" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
