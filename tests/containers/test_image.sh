@@ -15,27 +15,31 @@ trap 'rm -rf "$scratch"' EXIT
 version=$(sed -n 's/^VERSION := //p' Makefile)
 archive=$B/image/userevd-$version.tar
 pod=userevd-userevd # of podman: the pod's name and the container's
+keeper_pod=userevd-keeper-keeper
 instance=/sys/kernel/tracing/instances/load
 control=/run/userevd/control.sock
 daemon_user=58117
-pages=$control.keeper-pages
+pages=/run/userevd-keeper/pages
 
-# The template as a pod, and the ConfigMap of kustomization.yaml, into $scratch; and the probes' command, if both have the same.
+# The templates as pods, and the ConfigMap of kustomization.yaml, into $scratch; and the probes' command, if both have the same.
 take_manifests()
 {
 	/usr/bin/python3 - "$B/image" "$scratch" <<-'END'
 		import sys, yaml
 		source, target = sys.argv[1:]
-		load = lambda name: yaml.safe_load(open(f"{source}/{name}"))
-		template = load("kubernetes-daemonset.yaml")["spec"]["template"]
-		container, = template["spec"]["containers"]
-		generator, = load("kustomization.yaml")["configMapGenerator"]
+		load = lambda name: list(yaml.safe_load_all(open(f"{source}/{name}")))
+		sets = {one["metadata"]["name"]: one["spec"]["template"] for one in load("kubernetes-daemonset.yaml")}
+		container, = sets["userevd"]["spec"]["containers"]
+		kustomization, = load("kustomization.yaml")
+		generator, = kustomization["configMapGenerator"]
+		assert {one["name"] for one in kustomization["images"]} == {one["spec"]["containers"][0]["image"].split(":")[0] for one in sets.values()}
 		probe = container.pop("livenessProbe")["exec"]["command"]
 		assert probe == container["readinessProbe"]["exec"]["command"]
-		pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "userevd", **template["metadata"]}, "spec": template["spec"]}
+		pods = {name: {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **one["metadata"]}, "spec": one["spec"]} for name, one in sets.items()}
 		files = {name: open(f"{source}/{name}").read() for name in generator["files"]}
 		policy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": generator["name"]}, "data": files}
-		open(f"{target}/pod.yaml", "w").write(yaml.dump_all([policy, pod]))
+		open(f"{target}/userevd.yaml", "w").write(yaml.dump_all([policy, pods["userevd"]]))
+		open(f"{target}/userevd-keeper.yaml", "w").write(yaml.dump(pods["userevd-keeper"]))
 		open(f"{target}/probe", "w").write(" ".join(probe))
 	END
 }
@@ -48,7 +52,7 @@ prepare_node()
 		install_hook &&
 		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests &&
 		systemctl start dbus.socket && storage_of /var/lib/containers && loaded=$(podman load --quiet --input "$archive") &&
-		podman tag "${loaded#Loaded image: }" "registry.example.org/userevd:$version" &&
+		podman tag "${loaded#Loaded image: }" "registry.example.org/userevd:$version" "registry.example.org/userevd-keeper:$version" &&
 		image | podman import --quiet --change USER=1000 --change ENV=PATH=/usr/bin --change CMD='["shop-requests","shop","3600"]' - registry.example.org/shop:1
 }
 
@@ -58,9 +62,12 @@ play()
 	podman play kube --quiet --network=none "$@"
 }
 
-play_daemon()
+# play_ours POD OPTION…: userevd or userevd-keeper.
+play_ours()
 {
-	CONTAINERS_CONF=$scratch/containers.conf play "$@" "$scratch/pod.yaml"
+	local name=$1
+	shift
+	CONTAINERS_CONF=$scratch/containers.conf play "$@" "$scratch/$name.yaml"
 }
 
 # in_pod COMMAND…
@@ -84,9 +91,10 @@ have_this_version()
 	done
 }
 
-daemon_pid()
+# pid_of CONTAINER
+pid_of()
 {
-	podman inspect --format='{{.State.Pid}}' $pod
+	podman inspect --format='{{.State.Pid}}' "$1"
 }
 
 # status_of PID FIELD VALUE: of the processes' /proc/PID/status.
@@ -95,13 +103,13 @@ has_status()
 	says "^$2:\s+$3" cat "/proc/$1/status"
 }
 
-# The daemon has no privilege, and the keeper SYS_RESOURCE and PERFMON.
+# The daemon has no privilege, and the keeper SYS_RESOURCE.
 rights_are_given_up()
 {
 	local daemon keeper
-	daemon=$(daemon_pid) && keeper=$(pgrep --parent "$daemon" userevd-keeper) &&
+	daemon=$(pid_of $pod) && keeper=$(pid_of $keeper_pod) &&
 		has_status "$daemon" Uid "$daemon_user\s+$daemon_user\s+$daemon_user" && has_status "$daemon" CapPrm 0+$ && has_status "$daemon" CapBnd 0+$ &&
-		has_status "$keeper" CapPrm 0+4001000000$ && has_status "$keeper" CapBnd 0+4001000000$ && has_status "$keeper" Seccomp 2 &&
+		has_status "$keeper" CapPrm 0+1000000$ && has_status "$keeper" CapBnd 0+1000000$ && has_status "$keeper" Seccomp 2 &&
 		has_status "$daemon" Seccomp 2
 }
 
@@ -162,38 +170,58 @@ trace()
 	echo $! >"$scratch/reader"
 }
 
-# Records are numbered: `ns` is thousand times the number.
-# Each update has one place at which records may be missing: there the program connects again.
-records_are_missing_only_there()
+# Records are numbered: `ns` is thousand times the number. Only where daemon and keeper were killed together some may be missing, while
+# the program connects again.
+records_are_missing_once_at_most()
 {
 	echo 0 >$instance/events/user_events/shop_request/enable
 	sleep 2
 	kill "$(cat "$scratch/reader")"
 	rmdir $instance
 	tail -3 "$scratch/trace"
-	awk 'match($0, /ns=(0x[0-9a-f]+ \()?[0-9]+/) {
+	awk -v killed="$(cat "$scratch/killed")" 'match($0, /ns=(0x[0-9a-f]+ \()?[0-9]+/) {
 			ns = substr($0, RSTART, RLENGTH)
 			sub(/.*[=(]/, "", ns)
-			if (last && ns != last + 1000) { print "after " last ": " ns; bad++ }
+			if (last && ns != last + 1000) { print "after " last ": " ns; if (last < killed) bad++ }
 			last = ns
 			n++
 		}
-		END { print n " records"; exit bad > 3 || n < 100 }' "$scratch/trace"
+		END { print n " records, killed after " killed; exit bad > 0 || last <= killed || n < 100 }' "$scratch/trace"
 }
 
-# replace: the old pod ends, then the new one starts, with a new cgroup and another name of the same image.
+# The number of the last record that was traced, before daemon and keeper are killed.
+note_last_record()
+{
+	sed -n 's/.*ns=\(0x[0-9a-f]* (\)\?\([0-9]*\).*/\2/p' "$scratch/trace" | tail -1 >"$scratch/killed" && [ -s "$scratch/killed" ]
+}
+
+# Of the four programs that run, by the numbers of their sockets.
+connections()
+{
+	pgrep shop-requests | while read -r pid; do readlink "/proc/$pid/fd/"*; done | grep ^socket: | sort
+}
+
+are_still_connected()
+{
+	diff "$scratch/connections" <(connections)
+}
+
+# replace POD TAG: the old pod ends, then the new one starts, with a new cgroup and another name of the same image.
 replace()
 {
-	podman tag "registry.example.org/userevd:$version" "registry.example.org/userevd:$1" &&
-		sed -i "s#\(registry.example.org/userevd\):.*#\1:$1#" "$scratch/pod.yaml" && play_daemon --replace
+	podman tag "registry.example.org/userevd:$version" "registry.example.org/$1:$2" &&
+		sed -i "s#\(registry.example.org/$1\):.*#\1:$2#" "$scratch/$1.yaml" && play_ours "$1" --replace
 }
 
 # Daemon, keeper and their helpers, at the same moment. Podman, as a kubelet, starts the container again.
 kill_all_at_once()
 {
-	local cgroup before
-	before=$(daemon_pid) && cgroup=$(sed -n 's/^0:://p' "/proc/$before/cgroup") && echo 1 >"/sys/fs/cgroup$cgroup/cgroup.kill" &&
-		within 60 eval "is_ready && [ \$(daemon_pid) != $before ]"
+	local name pid before cgroups=()
+	for name in $pod $keeper_pod; do
+		# The keeper has a cgroup of its own in that of its container.
+		pid=$(pid_of "$name") && cgroups+=("/sys/fs/cgroup$(sed -n 's/^0:://p; T; q' "/proc/$pid/cgroup" | sed 's#/userevd-keeper-[^/]*$##')/cgroup.kill") || return 1
+	done
+	before=$(pid_of $pod) && echo 1 | tee "${cgroups[@]}" && within 60 eval "is_ready && [ \$(pid_of $pod) != $before ]"
 }
 
 # renew_policy LINE…: as a kubelet renews a ConfigMap: a new directory, and a link to it that is replaced.
@@ -208,7 +236,7 @@ renew_policy()
 # In the ConfigMap, since podman writes its files again for each pod.
 break_policy()
 {
-	/usr/bin/python3 - "$scratch/pod.yaml" <<-'END'
+	/usr/bin/python3 - "$scratch/userevd.yaml" <<-'END'
 		import sys, yaml
 		policy, pod = yaml.safe_load_all(open(sys.argv[1]))
 		policy["data"] = dict.fromkeys(policy["data"], "[/x]\nMaxEvents=many\n")
@@ -227,7 +255,9 @@ check 'the node is prepared' prepare_node
 check 'the image is small' json 'it[0]["Size"] < 8e6' podman image inspect "registry.example.org/userevd:$version"
 check '… and has the usual labels' json '{"title", "description", "version", "licenses", "revision"} <= {name.split(".")[-1] for name in it[0]["Labels"]}' \
 	podman image inspect "registry.example.org/userevd:$version"
-check 'the pod of the daemon starts' play_daemon
+check 'the pod of the daemon starts' play_ours userevd
+check '… and waits for the keeper' eval '! is_ready'
+check 'the pod of the keeper starts' play_ours userevd-keeper
 check 'it is ready, as the probes find' within 60 is_ready
 check 'all programs have this version' have_this_version
 check 'the kernel has the guard' within 10 has_backend enable-address on
@@ -239,15 +269,21 @@ check 'more programs start' start_load
 check 'all programs have their events' within 60 has_its_events
 check 'one is traced' trace
 check 'the policy is one that a kubelet renews' eval 'renew_policy "$(cat systemd/containers/30-kubernetes.conf)"'
+connections >"$scratch/connections"
+check 'four programs are connected' [ "$(wc -l <"$scratch/connections")" -eq 4 ]
 for i in next last; do
-	check "a pod of version $i replaces the pod" replace $i
-	check "version $i is ready" within 60 is_ready
-	check "all programs have their events from version $i" within 20 has_its_events
-	check "the guard is in force with version $i" has_backend enable-address on
+	for one in userevd userevd-keeper; do
+		check "a pod of version $i replaces $one" replace $one $i
+		check "version $i is ready" within 60 is_ready
+		check "all programs have their events from version $i at once" has_its_events
+		check "… on the same connections" are_still_connected
+		check "the guard is in force with version $i" within 20 has_backend enable-address on
+	done
 done
+check 'the last record until now' note_last_record
 check 'daemon and keeper are killed at once, and start again' kill_all_at_once
 check 'all programs have their events again' within 20 has_its_events
-check 'records are missing only while the program connects again' records_are_missing_only_there
+check 'no record is missing, but while the program connects again' records_are_missing_once_at_most
 in_shop touch /tmp/end
 check 'nothing is charged twice' within 30 nothing_is_charged_twice
 check 'a tenant has its name in the pod, too' says '^shop-shop \(podman\)' in_pod userevctl tenants shop-shop
@@ -256,12 +292,12 @@ check '… and is in force soon' within 20 says 'MaxEvents=4' emits
 check 'an error in the policy is shown' eval 'renew_policy "[/x]" MaxEvents=many && within 20 says "the policy files have errors" in_pod userevctl status --brief'
 check '… where it is' says '30-kubernetes.conf:2' podman logs $pod
 check '… and leaves the policy in force' says 'MaxEvents=4' emits
-check 'the next pod starts' eval 'break_policy && replace other'
+check 'the next pod starts' eval 'break_policy && replace userevd other'
 check '… with the policy before' within 60 says 'policy files have errors' in_pod userevctl status --brief
 check '… is ready in spite of the error' eval 'within 60 is_ready || { podman logs $pod; false; }'
 check '… has all events' within 20 has_its_events
 check '… and no more than that allows' says 'MaxEvents=4' emits
-check 'the pod of the daemon is taken away' podman play kube --down "$scratch/pod.yaml"
+check 'the pods of daemon and keeper are taken away' eval 'podman play kube --down "$scratch/userevd.yaml" && podman play kube --down "$scratch/userevd-keeper.yaml"'
 check '… with its sockets' exits 3 userevctl status
 check '… and its programs run on' pgrep shop-requests
 check '… and the guard is in force' says '"loaded":true' "$B/userevd-guard" --status

@@ -147,28 +147,36 @@ def check_mounts():
     check("kubernetes-pod.yaml mounts the directory read-only",
           [] if pod["volumes"][0]["hostPath"]["path"] == directory and
           pod["containers"][0]["volumeMounts"] == [{"name": "userevd", "mountPath": directory, "readOnly": True}] else ["it does not"])
-    check_daemonset(load("kubernetes-daemonset.yaml")["spec"], load("kustomization.yaml"))
+    with open(os.path.join(FILES, "kubernetes-daemonset.yaml"), encoding="utf-8") as file:
+        sets = list(yaml.safe_load_all(file))
+    for one in sets:
+        check_daemonset(one["metadata"]["name"], one["spec"])
+    check_kustomization([one["spec"]["template"]["spec"] for one in sets], load("kustomization.yaml"))
 
 
-def check_daemonset(spec, kustomization):
+def check_daemonset(name, spec):
     pod = spec["template"]["spec"]
     container, = pod["containers"]
     with open(os.path.join(TREE, "Makefile"), encoding="utf-8") as file:
         version = re.search("^VERSION := (.*)$", file.read(), re.M).group(1)
     with open(os.path.join(FILES, "kubernetes-daemonset.yaml"), encoding="utf-8") as file:
         lines = file.read().splitlines()
-    image, tag = container["image"].rsplit(":", 1)
+    tag = container["image"].rsplit(":", 1)[1]
     security = container["securityContext"]
-    check("the DaemonSet's image has this version", [] if tag == version else [tag])
-    check("it selects its own pods", [] if spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] else ["not"])
-    check("each of its mounts has its volume, and each volume is mounted",
+    check(f"{name}: its image has this version", [] if tag == version else [tag])
+    check(f"{name} selects its own pods", [] if spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] else ["not"])
+    check(f"{name}: each of its mounts has its volume, and each volume is mounted",
           {mount["name"] for mount in container["volumeMounts"]} ^ {volume["name"] for volume in pod["volumes"]})
-    check("the container is not privileged", [] if not security["privileged"] and security["capabilities"]["drop"] == ["ALL"] else ["it is"])
-    check("each capability has a comment",
-          [name for name in security["capabilities"]["add"] if not any(re.match(f"^ *- {name} # ", line) for line in lines)])
-    check("kustomization.yaml names the same image", [] if [image] == [row["name"] for row in kustomization["images"]] else [image])
+    check(f"{name}: the container is not privileged", [] if not security["privileged"] and security["capabilities"]["drop"] == ["ALL"] else ["it is"])
+    check(f"{name}: each capability has a comment",
+          [right for right in security["capabilities"]["add"] if not any(re.match(f"^ *- {right} # ", line) for line in lines)])
+
+
+def check_kustomization(pods, kustomization):
+    images = [pod["containers"][0]["image"].rsplit(":", 1)[0] for pod in pods]
+    check("kustomization.yaml names the same images", set(images) ^ {row["name"] for row in kustomization["images"]})
     policy, = kustomization["configMapGenerator"]
-    check("… the DaemonSet's ConfigMap", [] if policy["name"] in [volume.get("configMap", {}).get("name") for volume in pod["volumes"]]
+    check("… the DaemonSet's ConfigMap", [] if policy["name"] in [volume.get("configMap", {}).get("name") for pod in pods for volume in pod["volumes"]]
           else [policy["name"]])
     check("… and files that exist", [name for name in kustomization["resources"] + policy["files"] if not os.path.exists(os.path.join(FILES, name))])
 
