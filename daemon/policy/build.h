@@ -8,6 +8,7 @@
  * not used, whatever it has by then.
  */
 
+#include "daemon/policy/file.h"
 #include "daemon/policy/policy.h"
 
 struct policy *policy_new(void);
@@ -15,16 +16,6 @@ struct policy *policy_new(void);
 void *policy_allocate(struct policy *, size_t size);
 /* array_grow() with the policy's memory. */
 void *policy_grow(struct policy *, void *array, size_t n, size_t element_size);
-
-struct policy_reader {
-	char *at; /* NULL: at the end */
-	unsigned lines;
-	unsigned number; /* of the line that was read last: where it begins */
-};
-/* file.c. A line without blanks around it, with its continuations; comments and empty lines are left out. NULL: the end. */
-char *policy_read_line(struct policy_reader *);
-/* Cuts blanks off at both ends. */
-char *policy_strip(char *text);
 
 /* load.c. The policy refers to the file's name and to its text, which is changed. Errors become problems, here and below. */
 void policy_load_text(struct policy *, const char *name, char *text, struct problems *);

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The syntax of a policy file, which is that of systemd: sections, assignments, comments, and continuation after a backslash. */
+/*
+ * The syntax of a policy file is that of systemd: sections, assignments, comments, and continuation after a backslash.
+ *
+ * So are the directories: files are read in the order of their names, whichever directory they are in; of files of the same name only
+ * the one in the first directory; and a file that is empty or a link to /dev/null is a mask, which only hides the others.
+ */
 
-#include "daemon/policy/build.h"
+#include "daemon/policy/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "protocol/base/array.h"
+
+enum { FILE_BYTES_MAX = 1 << 20 }; /* twenty times 500 sections */
 
 char *policy_strip(char *text)
 {
@@ -47,4 +61,113 @@ char *policy_read_line(struct policy_reader *reader)
 		*end = '\0';
 	}
 	return whole ? policy_strip(whole) : NULL;
+}
+
+void policy_files_deinit(struct policy_files *files)
+{
+	for (size_t i = 0; i < files->n; i++)
+		free(files->path[i]);
+	free(files->path);
+}
+
+const char *policy_file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int cannot_read(const char *path, int error, struct problems *problems)
+{
+	if (error == ENOMEM)
+		return -ENOMEM;
+	problems_add(problems, PROBLEM_ERROR, (struct policy_origin){ .file = path }, "cannot be read: %s",
+		     error == EINVAL ? "it is no file" : strerror(error));
+	return 0;
+}
+
+/* Adds its files, but for hidden files, editors' leftovers, and names that an earlier directory has. */
+static int list_directory(const char *directory, struct policy_files *files, struct problems *problems)
+{
+	DIR *stream = opendir(directory);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!stream)
+		return errno == ENOENT ? 0 : cannot_read(directory, errno, problems);
+	while (r == 0 && (errno = 0, entry = readdir(stream))) {
+		const char *name = entry->d_name, *suffix = strrchr(name, '.');
+		bool wanted = name[0] != '.' && suffix && streq(suffix, ".conf");
+		char **path;
+
+		for (size_t i = 0; wanted && i < files->n; i++)
+			wanted = !streq(policy_file_name(files->path[i]), name);
+		if (!wanted)
+			continue;
+		path = array_grow(files->path, files->n, sizeof(*path));
+		files->path = path ? path : files->path;
+		r = path && asprintf(&path[files->n], "%s/%s", directory, name) >= 0 ? 0 : -ENOMEM;
+		files->n += r == 0;
+	}
+	if (r == 0 && errno != 0)
+		r = cannot_read(directory, errno, problems);
+	closedir(stream);
+	return r;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(policy_file_name(*(char *const *)a), policy_file_name(*(char *const *)b));
+}
+
+int policy_list_files(const char *directories, const char *root, struct problems *problems, struct policy_files *ret)
+{
+	int r = 0;
+
+	for (size_t length; r == 0 && *directories; directories += length + (directories[length] == ':')) {
+		char directory[4096];
+
+		length = strcspn(directories, ":");
+		if (length == 0)
+			continue;
+		if ((size_t)snprintf(directory, sizeof(directory), "%s%.*s", root ? root : "", (int)length,
+				     directories) >= sizeof(directory))
+			r = cannot_read(directory, ENAMETOOLONG, problems);
+		else
+			r = list_directory(directory, ret, problems);
+	}
+	if (r == 0 && ret->n > 0)
+		qsort(ret->path, ret->n, sizeof(*ret->path), compare_names);
+	return r;
+}
+
+int policy_read_file(const char *path, struct problems *problems, char **ret)
+{
+	_cleanup_(freep) char *text = NULL;
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat status;
+	ssize_t length;
+
+	if (stat(path, &status) < 0)
+		return cannot_read(path, errno, problems);
+	/* No device is a policy file, and opening one may have effects. */
+	if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))
+		return 0;
+	if (!S_ISREG(status.st_mode))
+		return cannot_read(path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL, problems);
+	text = malloc(FILE_BYTES_MAX + 2);
+	if (!text)
+		return -ENOMEM;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	/* A regular file is read up to its end. */
+	length = fd < 0 ? -1 : read(fd, text, FILE_BYTES_MAX + 1);
+	if (length < 0 || length > FILE_BYTES_MAX)
+		return cannot_read(path, length < 0 ? errno : EFBIG, problems);
+	text[length] = '\0';
+	if (strlen(text) < (size_t)length)
+		problems_add(problems, PROBLEM_ERROR, (struct policy_origin){ .file = path },
+			     "is no text: byte %zu is zero", strlen(text) + 1);
+	else if (length > 0)
+		*ret = steal_pointer(text);
+	return 0;
 }

@@ -1,83 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * As systemd does it: files are read in the order of their names, whichever directory they are in; of files of the same name only
- * the one in the first directory; and a file that is empty or a link to /dev/null is a mask, which only hides the others.
- */
+/* Files become a policy, by way of a copy of them all. */
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "daemon/policy/build.h"
-#include "protocol/base/array.h"
 #include "protocol/base/suggest.h"
-
-enum { FILE_BYTES_MAX = 1 << 20 }; /* twenty times 500 sections */
-
-struct names {
-	char **path;
-	size_t n;
-};
-
-static void names_deinit(struct names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		free(names->path[i]);
-	free(names->path);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static int cannot_read(const char *path, int error, struct problems *problems)
-{
-	if (error == ENOMEM)
-		return -ENOMEM;
-	problems_add(problems, PROBLEM_ERROR, (struct policy_origin){ .file = path }, "cannot be read: %s",
-		     error == EINVAL ? "it is no file" : strerror(error));
-	return 0;
-}
-
-/* Adds its files, but for hidden files, editors' leftovers, and names that an earlier directory has. */
-static int list_directory(const char *directory, struct names *names, struct problems *problems)
-{
-	DIR *stream = opendir(directory);
-	struct dirent *entry;
-	int r = 0;
-
-	if (!stream)
-		return errno == ENOENT ? 0 : cannot_read(directory, errno, problems);
-	while (r == 0 && (errno = 0, entry = readdir(stream))) {
-		const char *name = entry->d_name, *suffix = strrchr(name, '.');
-		bool wanted = name[0] != '.' && suffix && streq(suffix, ".conf");
-		char **path;
-
-		for (size_t i = 0; wanted && i < names->n; i++)
-			wanted = !streq(base_name(names->path[i]), name);
-		if (!wanted)
-			continue;
-		path = array_grow(names->path, names->n, sizeof(*path));
-		names->path = path ? path : names->path;
-		r = path && asprintf(&path[names->n], "%s/%s", directory, name) >= 0 ? 0 : -ENOMEM;
-		names->n += r == 0;
-	}
-	if (r == 0 && errno != 0)
-		r = cannot_read(directory, errno, problems);
-	closedir(stream);
-	return r;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(base_name(*(char *const *)a), base_name(*(char *const *)b));
-}
 
 /* NULL: assignments in it are skipped. A section that is none gets a warning. */
 static struct section *begin_section(struct policy *policy, char *name, struct policy_origin place,
@@ -180,40 +109,6 @@ int policy_load_copy(struct policy_copy *copy, struct problems *problems, struct
 	return 0;
 }
 
-/* Adds the file's name and its text, unless the file is a mask. 0 or a negative errno. */
-static int copy_put_file(FILE *copy, const char *path, struct problems *problems)
-{
-	_cleanup_(freep) char *text = NULL;
-	_cleanup_(fd_closep) int fd = -1;
-	struct stat status;
-	ssize_t length;
-
-	if (stat(path, &status) < 0)
-		return -errno;
-	/* No device is a policy file, and opening one may have effects. */
-	if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))
-		return 0;
-	if (!S_ISREG(status.st_mode))
-		return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
-	text = malloc(FILE_BYTES_MAX + 2);
-	if (!text)
-		return -ENOMEM;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	/* A regular file is read up to its end. */
-	length = fd < 0 ? -1 : read(fd, text, FILE_BYTES_MAX + 1);
-	if (length < 0)
-		return -errno;
-	if (length > FILE_BYTES_MAX)
-		return -EFBIG;
-	text[length] = '\0';
-	if (strlen(text) < (size_t)length)
-		problems_add(problems, PROBLEM_ERROR, (struct policy_origin){ .file = path },
-			     "is no text: byte %zu is zero", strlen(text) + 1);
-	else if (length > 0)
-		fprintf(copy, "%s%c%s%c", path, '\0', text, '\0');
-	return 0;
-}
-
 /* Each policy is made from a copy. */
 int policy_load_files(char *const *files, size_t n, struct problems *problems, struct policy **ret)
 {
@@ -225,9 +120,11 @@ int policy_load_files(char *const *files, size_t n, struct problems *problems, s
 		return -ENOMEM;
 	fwrite(copy_magic, sizeof(copy_magic), 1, to);
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		r = copy_put_file(to, files[i], problems);
-		if (r < 0)
-			r = cannot_read(files[i], -r, problems);
+		_cleanup_(freep) char *text = NULL;
+
+		r = policy_read_file(files[i], problems, &text);
+		if (text)
+			fprintf(to, "%s%c%s%c", files[i], '\0', text, '\0');
 	}
 	if (ferror(to))
 		r = -ENOMEM;
@@ -236,33 +133,10 @@ int policy_load_files(char *const *files, size_t n, struct problems *problems, s
 	return policy_load_copy(&copy, problems, ret);
 }
 
-static int list_directories(const char *directories, const char *root, struct names *names, struct problems *problems)
-{
-	int r = 0;
-
-	for (size_t length; r == 0 && *directories; directories += length + (directories[length] == ':')) {
-		char directory[4096];
-
-		length = strcspn(directories, ":");
-		if (length == 0)
-			continue;
-		if ((size_t)snprintf(directory, sizeof(directory), "%s%.*s", root ? root : "", (int)length,
-				     directories) >= sizeof(directory))
-			r = cannot_read(directory, ENAMETOOLONG, problems);
-		else
-			r = list_directory(directory, names, problems);
-	}
-	return r;
-}
-
 int policy_load(const char *directories, const char *root, struct problems *problems, struct policy **ret)
 {
-	_cleanup_(names_deinit) struct names names = { 0 };
-	int r = list_directories(directories, root, &names, problems);
+	_cleanup_(policy_files_deinit) struct policy_files files = { 0 };
+	int r = policy_list_files(directories, root, problems, &files);
 
-	if (r < 0)
-		return r;
-	if (names.n > 0)
-		qsort(names.path, names.n, sizeof(*names.path), compare_names);
-	return policy_load_files(names.path, names.n, problems, ret);
+	return r < 0 ? r : policy_load_files(files.path, files.n, problems, ret);
 }
