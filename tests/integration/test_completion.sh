@@ -150,7 +150,7 @@ check 'the verbs of policy' offers_just 'userevctl policy ' check show explain
 check '… options or not' offers_just 'userevctl policy --capacity=5 sh' show
 check 'a policy file' offers_just "userevctl policy check $scratch/one.c" "$scratch/one.conf"
 check 'the verbs of session' offers_just 'userevctl session s' show snapshot start stop
-check '… all of them' offers_just 'userevctl session ' create destroy list show snapshot start stop
+check '… all of them' offers_just 'userevctl session ' check create destroy list load show snapshot start stop
 check '… the modes' offers_just 'userevctl session create some --mode=' flight-recorder record
 check 'a new session has no completion' offers_nothing 'userevctl session create '
 check 'a program to run' offers 'userevctl run sle' sleep

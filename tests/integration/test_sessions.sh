@@ -311,6 +311,64 @@ refused()
 	exits "$status" session create "$@" && says "$sentence" session create "$@" && nothing_is_left
 }
 
+folder=/etc/userevd/sessions.d
+
+# session_file NAME LINE…
+session_file()
+{
+	mkdir -p $folder
+	printf '%s\n' '# a session' '[Session]' "${@:2}" >"$folder/$1.conf"
+}
+
+# Each key, and each sort of value.
+loads_files()
+{
+	session_file all Event=counted 'Filter=n > 5' 'Trigger=counted: \' '  snapshot:3 if n == 7' KernelEvent=sched:sched_switch \
+		'Filter=sched_switch: prev_pid == 1' Probe='e:odd user_events.counted m=$n:u32' Pid=1,2 Children=yes Mode=record Size=64k Stopped=no
+	session_file still Event=counted Stopped=yes Tracer=nop
+	says_nothing session check && says "^session 'all' records 3 events" session load &&
+		json '(it["on"] and it["mode"] == "record" and it["size"] >= 65536 and it["children"] and len(it["probes"]) == 1 and
+			{one["event"]: (one.get("filter"), one["triggers"]) for one in it["event_list"]} == {"odd": (None, []),
+			"counted": ("n > 5", ["snapshot:count=3 if n == 7"]), "sched_switch": ("prev_pid == 1", [])})' session show all --json &&
+		says '^still	stopped	' session list
+}
+
+# Those that exist are as they were; one of them is made again.
+loads_again()
+{
+	json 'it == [{"session": "all", "exists": True}, {"session": "still", "exists": True}]' session load --json &&
+		session destroy all && says "^session 'all' records" session load all && exits 1 session load all nosuch &&
+		says 'no file nosuch.conf in /etc/userevd/sessions.d' session load nosuch
+}
+
+# makes_no SENTENCE LINE…: a file with these lines from the third on. Another one is loaded all the same.
+makes_no()
+{
+	session_file bad "${@:2}"
+	session destroy still
+	exits 1 session load && says "$1" session load && says '^still' session list && ! says '^bad' session list
+}
+
+# is_wrong SENTENCE LINE…: without the kernel.
+is_wrong()
+{
+	session_file bad "${@:2}"
+	exits 1 session check && says "$1" session check && exits 1 session check $folder/bad.conf && exits 0 session check $folder/still.conf &&
+		json 'not it["good"] and it["problems"][0]["file"].endswith("/bad.conf")' as_nobody "$ctl" session check --json && makes_no "$@"
+}
+
+masks_a_file()
+{
+	mkdir -p /run/userevd/sessions.d && ln -sf /dev/null $folder/bad.conf && cp $folder/still.conf /run/userevd/sessions.d/bad.conf &&
+		session destroy still && says "^session 'still' is stopped" session load && ! says '^bad' session list
+}
+
+ends_files()
+{
+	rm -rf $folder /run/userevd/sessions.d
+	session destroy all && session destroy still && session load && nothing_is_left
+}
+
 longest=$(printf 'n%.0s' {1..64})
 function_probe=(--probe='p:opened do_sys_openat2')
 if ! echo 'p:userevd_test/opened do_sys_openat2' >>$tracefs/dynamic_events; then
@@ -394,6 +452,27 @@ check '… and is destroyed' session destroy "$longest"
 check 'a session that is not there is an error' exits 1 session stop nosuch
 check 'an unknown verb is a wrong usage' exits 2 session nonsense
 check 'a verb without its name is a wrong usage' exits 2 session destroy
+echo '# files'
+check 'files are loaded' loads_files
+check '… once' loads_again
+check 'an unknown key is refused' is_wrong 'bad.conf:4: Filtre: there is no such key; did you mean Filter=' Event=counted Filtre='n > 1'
+check '… and that of another verb' is_wrong 'bad.conf:3: Output: there is no such key' Output=/x Event=counted
+check '… and a wrong value' is_wrong 'bad.conf:3: Mode=some: give flight-recorder or record' Mode=some Event=counted
+check '… and a wrong size' is_wrong 'bad.conf:4: Size=1: give a number from 4096' Event=counted Size=1
+check '… and none' is_wrong 'bad.conf:3: Event=: give a value' Event= Tracer=nop
+check '… and an answer to yes or no' is_wrong 'bad.conf:4: Stopped=maybe: give yes or no' Event=counted Stopped=maybe
+check '… and a line that is none' is_wrong 'bad.conf:3: Event: write .Session' Event
+check '… and another section' is_wrong 'bad.conf:3: .Event x.: write .Session' '[Event x]'
+check '… and a session of nothing' is_wrong 'bad.conf: it records nothing' Size=64k
+check 'what the kernel refuses has its line' makes_no 'bad.conf:4: the session is not made' Event=counted 'Filter=m > 1' 'Trigger=snapshot'
+check '… and an event of its own' makes_no 'bad.conf:4: the session is not made' KernelEvent=sched:sched_switch KernelEvent=sched:nosuch
+check '… and a probe' makes_no 'bad.conf:4: the session is not made' Event=counted 'Probe=e:odd user_events.countd'
+check '… and a tracer' makes_no 'bad.conf:3: the session is not made' Tracer=nonsense Event=counted
+check '… and an unknown event its file' makes_no 'bad.conf: the session is not made' Event=countd
+check 'a name that no session can have is refused' exits 1 session check $folder/../-x.conf
+check 'a file may be masked' masks_a_file
+check 'nothing is left of files' ends_files
+
 check 'nobody without root has sessions' exits 3 as_nobody "$ctl" session list
 check 'nothing is left' nothing_is_left
 end_counted

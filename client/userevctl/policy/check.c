@@ -34,6 +34,30 @@ static void problems_print(const struct problems *problems, const struct output 
 		problem_print(&problems->list[i], output, json);
 }
 
+void problems_show(const struct problems *problems, const struct output *output)
+{
+	struct json json = { .file = output->file };
+
+	if (output->json) {
+		json_begin(&json, '{');
+		json_put(&json, json_bool("good", problems->errors == 0));
+		json_put_begin(&json, "problems", '[');
+	}
+	problems_print(problems, output, &json);
+	if (output->json) {
+		json_end(&json, ']');
+		json_end_line(&json, '}');
+	}
+}
+
+void problems_note(const struct problems *problems, const char *when)
+{
+	struct output output = { .when = when };
+
+	output_open(&output, stderr);
+	problems_print(problems, &output, NULL);
+}
+
 static void sum_up(const struct policy_question *question)
 {
 	size_t errors = question->problems.errors, warnings = question->problems.n - errors;
@@ -64,11 +88,9 @@ static int load(struct policy_question *question, char *const *files, int n)
 
 int policy_open(struct policy_question *question)
 {
-	struct output output = { .when = question->ctl->output.when };
 	int r = load(question, NULL, 0);
 
-	output_open(&output, stderr);
-	problems_print(&question->problems, &output, NULL);
+	problems_note(&question->problems, question->ctl->output.when);
 	return r == 0 ? EXIT_DONE : EXIT_REFUSED;
 }
 
@@ -114,7 +136,6 @@ static void check_cgroups(const struct policy *policy, struct problems *problems
 int policy_check(struct policy_question *question)
 {
 	struct ctl *ctl = question->ctl;
-	struct json json = { .file = ctl->output.file };
 	int r = load(question, ctl->argv, ctl->argc);
 	uint32_t margin;
 
@@ -131,18 +152,9 @@ int policy_check(struct policy_question *question)
 		problems_be_strict(&question->problems);
 	if (question->problems.failed)
 		must(NULL);
-	if (ctl->output.json) {
-		json_begin(&json, '{');
-		json_put(&json, json_bool("good", question->problems.errors == 0));
-		json_put_begin(&json, "problems", '[');
-	}
-	problems_print(&question->problems, &ctl->output, &json);
-	if (ctl->output.json) {
-		json_end(&json, ']');
-		json_end_line(&json, '}');
-	} else {
+	problems_show(&question->problems, &ctl->output);
+	if (!ctl->output.json)
 		sum_up(question);
-	}
 	r = ctl_finish(ctl);
 	return question->problems.errors > 0 ? EXIT_REFUSED : r;
 }

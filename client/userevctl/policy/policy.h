@@ -40,6 +40,10 @@ int policy_explain(struct policy_question *);
 int policy_open(struct policy_question *);
 /* As a line, or as an item of a JSON array. */
 void problem_print(const struct problem *, const struct output *, struct json *);
+/* As lines, or as an object of JSON that also has whether the files are good. */
+void problems_show(const struct problems *, const struct output *);
+/* On stderr, as lines; colours as `when` says. */
+void problems_note(const struct problems *, const char *when);
 
 /* policy.c. Reads the files, and finds the tenant of a path that was typed: an enum exit_code. */
 int policy_find_tenant(struct policy_question *, const char *typed);

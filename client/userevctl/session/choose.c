@@ -59,7 +59,7 @@ int session_choose_kernel_events(struct session *session)
 	int r = EXIT_DONE;
 
 	for (size_t i = 0; r == EXIT_DONE && i < session->kernel_events.n; i++) {
-		const char *typed = session->kernel_events.text[i];
+		const char *typed = session->tried = session->kernel_events.text[i];
 		const size_t length = strcspn(typed, ":");
 		_cleanup_(freep) char *system = must(strndup(typed, length));
 
@@ -112,7 +112,9 @@ int session_set_conditions(struct session *session, const char *file, const stru
 {
 	int r = EXIT_DONE;
 
-	for (size_t i = 0; r == EXIT_DONE && i < list->n; i++)
+	for (size_t i = 0; r == EXIT_DONE && i < list->n; i++) {
+		session->tried = list->text[i];
 		r = set_condition(session, file, list->text[i]);
+	}
 	return r;
 }

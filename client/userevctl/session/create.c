@@ -70,6 +70,7 @@ static int set_up_tracer(struct session *session)
 	_cleanup_(freep) char *tracers = NULL;
 	int r = session->tracer ? instance_write(session->instance, "current_tracer", session->tracer) : 0;
 
+	session->tried = session->tracer;
 	if (r != -EINVAL && r != -EBUSY)
 		return r < 0 ? tracefs_explain("use this tracer", r) : EXIT_DONE;
 	tracers = tracefs_instance_file_read(session->instance, "available_tracers", NULL);
@@ -151,11 +152,16 @@ static void print_created(const struct session *session)
 			session->n_chosen > 0 && *tracer ? " and " : "", tracer);
 }
 
+bool session_is_empty(const struct session *session)
+{
+	return session->events.n + session->kernel_events.n + session->probes.n == 0 && !session->tracer;
+}
+
 int session_create(struct session *session)
 {
 	int r;
 
-	if (session->events.n + session->kernel_events.n + session->probes.n == 0 && !session->tracer) {
+	if (session_is_empty(session)) {
 		ctl_error("create: give --event, --kernel-event, --probe or --tracer. See 'userevctl session --help'.");
 		return EXIT_USAGE;
 	}
@@ -166,6 +172,7 @@ int session_create(struct session *session)
 		r = make_instance(session);
 	if (r != EXIT_DONE)
 		return r;
+	session->tried = NULL;
 	r = create(session);
 	if (r == EXIT_DONE && session_mark_complete(session->instance) < 0)
 		r = tracefs_explain("complete the session", -EIO);

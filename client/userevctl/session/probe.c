@@ -87,7 +87,9 @@ int session_make_probes(struct session *session)
 			  session->name, SESSION_GROUP_MAX - sizeof("userevd_"));
 		return EXIT_USAGE;
 	}
-	for (size_t i = 0; r == EXIT_DONE && i < session->probes.n; i++)
-		r = make_probe(session, group, session->probes.text[i]);
+	for (size_t i = 0; r == EXIT_DONE && i < session->probes.n; i++) {
+		session->tried = session->probes.text[i];
+		r = make_probe(session, group, session->tried);
+	}
 	return r;
 }

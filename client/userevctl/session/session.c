@@ -59,10 +59,15 @@ static const struct verb {
 	bool locks;	 /* makes or removes a session */
 	int (*run)(struct session *);
 } verbs[] = {
-	{ "create", 1, 1, true, session_create },   { "start", 1, 1, false, session_start },
-	{ "stop", 1, 1, false, session_stop },	    { "show", 1, 1, false, session_show },
-	{ "list", 0, 0, false, session_list },	    { "snapshot", 1, 1, false, session_snapshot },
+	{ "create", 1, 1, true, session_create },
+	{ "start", 1, 1, false, session_start },
+	{ "stop", 1, 1, false, session_stop },
+	{ "show", 1, 1, false, session_show },
+	{ "list", 0, 0, false, session_list },
+	{ "snapshot", 1, 1, false, session_snapshot },
 	{ "destroy", 1, 1, true, session_destroy },
+	{ "load", 0, INT32_MAX - 1, true, session_load },
+	{ "check", 0, INT32_MAX - 1, false, session_check },
 };
 
 static int suggest_session(const char *instance, void *data)
@@ -90,6 +95,21 @@ static int find_session(struct session *session, const struct verb *verb)
 	else
 		ctl_error("there is no session '%s'. See 'userevctl session list'.", session->name);
 	return EXIT_REFUSED;
+}
+
+void session_init(struct session *session, struct ctl *ctl)
+{
+	*session = (struct session){ .ctl = ctl, .mode = session_modes[0] };
+}
+
+void session_deinit(struct session *session)
+{
+	tracefs_instance_free(session->instance);
+	for (size_t i = 0; i < session->n_chosen; i++) {
+		free(session->chosen[i].system);
+		free(session->chosen[i].name);
+	}
+	free(session->chosen);
 }
 
 static int run_verb(struct session *session, const struct verb *verb)
@@ -123,35 +143,30 @@ static int session_run(struct ctl *ctl)
 	const struct verb *verb = verbs;
 	int r, signal_number;
 
-	session.ctl = ctl;
-	session.mode = session_modes[0];
+	session_init(&session, ctl);
 	options_read(ctl, &session, 1, INT32_MAX);
 	while (verb < verbs + ARRAY_SIZE(verbs) && !streq(verb->name, ctl->argv[0]))
 		verb++;
 	if (verb == verbs + ARRAY_SIZE(verbs)) {
 		ctl_error(
-			"session: give create, start, stop, show, list, snapshot or destroy, not '%s'. See 'userevctl "
-			"session --help'.",
+			"session: give create, start, stop, show, list, snapshot, destroy, load or check, not '%s'. See "
+			"'userevctl session --help'.",
 			excerpt_of(ctl->argv[0]).text);
 		return EXIT_USAGE;
 	}
 	ctl_expect_arguments(ctl, verb->least + 1, verb->most + 1);
-	session.name = ctl->argv[1];
+	session.name = verb->least > 0 ? ctl->argv[1] : NULL;
 	if (session.name && !session_name_is_good(session.name)) {
 		ctl_error("a session can't be called '%s': give at most %d letters, digits, '_', '-' and '.', of which "
 			  "the first is none of the last two.",
 			  excerpt_of(session.name).text, SESSION_NAME_MAX);
 		return EXIT_USAGE;
 	}
-	r = run_verb(&session, verb);
+	/* Files are checked anywhere. */
+	r = verb->run == session_check ? session_check(&session) : run_verb(&session, verb);
 	signal_number = session.tracing ? session.tracing->signal : 0;
-	tracefs_instance_free(session.instance);
+	session_deinit(&session);
 	tracing_free(session.tracing);
-	for (size_t i = 0; i < session.n_chosen; i++) {
-		free(session.chosen[i].system);
-		free(session.chosen[i].name);
-	}
-	free(session.chosen);
 	if (signal_number > 0)
 		ctl_end_by(ctl, signal_number);
 	return r;
@@ -160,7 +175,7 @@ static int session_run(struct ctl *ctl)
 enum { SIZE_LEAST = 4096 };
 #define SIZE_MOST (UINT64_C(1) << 40)
 
-static const struct option_row session_options[] = {
+const struct option_row session_options[] = {
 	VALUE_ROW("event", "EVENT", OPTION_TEXTS, struct session, events,
 		  .help = "create: record these, a name or a pattern; may be given again"),
 	VALUE_ROW("filter", "[EVENT: ]FILTER", OPTION_TEXTS, struct session, filters,
@@ -198,4 +213,6 @@ COMMAND(session, "create|list|...", "traces that go on without userevctl", sessi
 	"  snapshot NAME  print its records, oldest first; it goes on\n"
 	"  stop NAME      record nothing, until ...\n"
 	"  start NAME     ... it goes on\n"
-	"  destroy NAME   remove it: nothing is left in the kernel");
+	"  destroy NAME   remove it: nothing is left in the kernel\n"
+	"  load [NAME]    make those of the files in /etc/userevd/sessions.d, as at boot\n"
+	"  check [FILE]   print the mistakes in these files, or in this one");

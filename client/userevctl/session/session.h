@@ -31,12 +31,24 @@ struct session {
 	/* Of create: */
 	struct session_event *chosen;
 	size_t n_chosen;
+	const char *tried; /* the value of an option that was used last, if one has a part in a failure */
 };
 extern const char *const session_modes[]; /* "flight-recorder", "record" */
+enum { SESSION_CREATE_OPTIONS = 11 };	  /* the first ones of session_options */
+extern const struct option_row session_options[];
+
+/* With the defaults of the options. */
+void session_init(struct session *, struct ctl *);
+/* Without its tracing. */
+void session_deinit(struct session *);
+/* Whether no option names something to record. */
+bool session_is_empty(const struct session *);
 
 /* The verbs: an enum exit_code. */
+int session_check(struct session *);
 int session_create(struct session *);
 int session_list(struct session *);
+int session_load(struct session *);
 int session_show(struct session *);
 int session_snapshot(struct session *);
 
