@@ -81,7 +81,7 @@ CGROUP_OBJECTS := $(B)/daemon/identity/cgroup.o
 
 PROGRAMS := $(B)/userevd $(B)/userevd-keeper $(B)/userevctl
 LIBRARIES := $(addprefix $(B)/libuserev,.so.$(SOVERSION) .so .a .pc -uninstalled.pc)
-UNITS := $(B)/systemd/userevd.service $(B)/systemd/userevd-keeper.service
+UNITS := $(patsubst %.in,$(B)/%,$(wildcard systemd/*.service.in))
 # Other files that name installed ones.
 TEMPLATES := $(B)/systemd/tmpfiles/userevd.conf $(B)/systemd/containers/cdi.json $(B)/systemd/containers/podman-hook.json
 EXAMPLES := $(addprefix $(B)/examples/,activity hello plugin.so plugin_host requests server use_stack)

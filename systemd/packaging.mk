@@ -44,7 +44,7 @@ SYSTEMD_IS_253 = $(shell pkg-config --atleast-version=253 libsystemd && echo yes
 
 $(B)/systemd/%.service: systemd/%.service.in FORCE
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' \
+	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' \
 		$(if $(filter yes,$(RELOADS_BY_NOTIFY)),-e 's|@NOTIFY@|notify-reload|' -e '/@EXEC_RELOAD@/d', \
 		-e 's|@NOTIFY@|notify|' -e 's|@EXEC_RELOAD@|ExecReload=$(BINDIR)/userevctl reload|') $< > $@
 

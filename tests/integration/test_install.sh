@@ -93,8 +93,8 @@ verifies()
 	local units=$root/usr/lib/systemd/system
 	mkdir "$scratch/units" && ln -s "$root" "$scratch/without-blanks"
 	cp "$units"/userevd*.socket "$scratch/units"
-	for unit in userevd userevd-keeper; do
-		sed -E "s#^(Exec[A-Za-z]*=\\+?)/usr/#\\1$scratch/without-blanks/usr/#" "$units/$unit.service" >"$scratch/units/$unit.service"
+	for unit in "$units"/userevd*.service; do
+		sed -E "s#^(Exec[A-Za-z]*=\\+?)/usr/#\\1$scratch/without-blanks/usr/#" "$unit" >"$scratch/units/${unit##*/}"
 	done
 	SYSTEMD_UNIT_PATH=$scratch/units: systemd-analyze verify --man=no "$scratch"/units/*
 }
@@ -138,6 +138,7 @@ check 'userevctl run finds the installed daemon' "$root/usr/bin/userevctl" run -
 check 'systemd accepts the units' verifies
 check 'the exposure of the daemon is at most 0.5' is_exposed_to userevd.service 5
 check 'the exposure of the keeper is at most 0.8' is_exposed_to userevd-keeper.service 8
+check 'the exposure of the unit for sessions is at most 0.9' is_exposed_to userevd-sessions.service 9
 check 'systemd-sysusers creates the user' sysusers_creates_the_user
 check 'the unit reloads with systemd 252 and 253' unit_reloads_as_systemd_can
 # shellcheck disable=SC2046 # flags are words

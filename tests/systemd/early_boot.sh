@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs before systemd in a guest: installs the files of the package, as in an image that was never booted, and two very early services,
+# Runs before systemd in a guest: installs the files of the package, as in an image that was never booted, and some very early services,
 # for test_early_boot.sh.
 
 set -eu
@@ -35,12 +35,15 @@ early_service()
 }
 
 make --no-print-directory B="$B" DEPENDENCIES=skip DESTDIR=/ PREFIX=/usr install
-systemctl --root=/ preset userevd.service userevd.socket userevd-control.socket userevd-keeper.socket
+systemctl --root=/ preset userevd.service userevd-sessions.service userevd.socket userevd-control.socket userevd-keeper.socket
 install "$B/tests/restart_load" /usr/bin/early-program
-mkdir -p /etc/userevd/policy.d
+mkdir -p /etc/userevd/{policy,sessions}.d
 printf '[Event boot_step]\nFields=u32 number\n' >/etc/userevd/policy.d/10-boot.conf
+printf '[Session]\nEvent=boot_step\nKernelEvent=sched:sched_process_exec\n' >/etc/userevd/sessions.d/boot.conf
 boot_with systemd-sysusers.service systemd-sysusers
 boot_with systemd-tmpfiles-setup.service 'systemd-tmpfiles --create --boot'
 # The boot waits for the first service, which waits for its replies.
 early_service early-asks Type=oneshot RemainAfterExit=yes TimeoutStartSec=300 'ExecStart=early-program life /run/userevd.sock'
 early_service early-writes Type=exec 'ExecStart=early-program 1 /dev/null'
+early_service early-emits Type=oneshot RemainAfterExit=yes "ExecStart=userevctl emit --require 'boot_step u32 number' number=1" \
+	'[Unit]' After=userevd-sessions.service

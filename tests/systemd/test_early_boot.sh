@@ -39,7 +39,13 @@ user_is_new()
 # The services first, so that the sockets' are found.
 verify_units()
 {
-	systemd-analyze verify --man=no userevd.service userevd-keeper.service "${sockets[@]}" 2>&1 | grep -i userevd
+	systemd-analyze verify --man=no userevd.service userevd-keeper.service userevd-sessions.service "${sockets[@]}" 2>&1 | grep -i userevd
+}
+
+# The record of the early service is its first one, and the session has it still.
+session_has_first_record()
+{
+	before early-emits ExecMainExit sysinit.target ActiveEnter && says '	boot_step	number=1$' userevctl session snapshot boot
 }
 
 cycles()
@@ -55,6 +61,9 @@ check 'the daemon runs before sysinit.target' before userevd ActiveEnter sysinit
 check 'the request started the daemon, not the boot' says '^disabled$' systemctl is-enabled userevd
 check 'the kernel has user_events, and the guard is in force' has_backend enable-address on
 check 'the declared event of the policy exists' says '^boot_step\s' userevctl events
+check 'the session of a file exists' says '^boot	on	' userevctl session list
+check '… and outlives its unit' systemctl stop userevd-sessions
+check '… with the first record of an early service' session_has_first_record
 check 'the declared event can be enabled' userevctl enable boot_step
 check 'a second program of the early boot runs' systemctl is-active early-writes
 check 'the event of the second program exists' within 120 says '^load_0\s' userevctl events

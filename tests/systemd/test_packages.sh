@@ -84,9 +84,9 @@ enabled_units()
 	systemctl list-unit-files --no-legend --no-pager --plain 'userevd*' | awk '$2 == "enabled" { print $1 }'
 }
 
-sockets_are_enabled()
+early_units_are_enabled()
 {
-	diff <(enabled_units | sort) <(cd /lib/systemd/system && printf '%s\n' userevd*.socket | sort)
+	diff <(enabled_units | sort) <(cd /lib/systemd/system && printf '%s\n' userevd*.socket userevd-sessions.service | sort)
 }
 
 # With the files of the packages alone.
@@ -173,7 +173,7 @@ check 'the packages exist' ls $(packages "$version")
 check 'packages of a later version are made' make_later
 check 'the packages are installed' install_packages "$version"
 check 'dpkg shows them as installed' is_installed "$version"
-check 'exactly the sockets are enabled' sockets_are_enabled
+check 'exactly the sockets and sessions are enabled' early_units_are_enabled
 check 'the sockets are active' are_active "${sockets[@]}"
 check 'the directory of policies exists' test -d /etc/userevd/policy.d
 check 'completion can be loaded' completion_is_loaded
@@ -192,7 +192,7 @@ check 'the records arrive after the upgrade' says 'shop_request.*status=' timeou
 check 'the container runs on' container_runs
 check '… and its records arrive' says 'web_request.*status=' timeout 120 userevctl tail --count=2 --tenant=web web_request
 check 'the policy is kept' grep -q MaxEvents=7 /etc/userevd/policy.d/10-mine.conf
-check 'exactly the sockets are enabled after the upgrade' sockets_are_enabled
+check 'exactly the sockets and sessions are enabled after the upgrade' early_units_are_enabled
 check 'the sockets are active after the upgrade' are_active "${sockets[@]}"
 check 'a new service has its event' start_client bank
 check 'the packages are removed' manage -r "${names[@]}"
