@@ -139,6 +139,7 @@ check 'systemd accepts the units' verifies
 check 'the exposure of the daemon is at most 0.5' is_exposed_to userevd.service 5
 check 'the exposure of the keeper is at most 0.8' is_exposed_to userevd-keeper.service 8
 check 'the exposure of the unit for sessions is at most 0.9' is_exposed_to userevd-sessions.service 9
+check 'the exposure of that for snapshots is at most 1.1' is_exposed_to userevd-snapshot@.service 11
 check 'systemd-sysusers creates the user' sysusers_creates_the_user
 check 'the unit reloads with systemd 252 and 253' unit_reloads_as_systemd_can
 # shellcheck disable=SC2046 # flags are words

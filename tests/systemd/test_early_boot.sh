@@ -39,13 +39,36 @@ user_is_new()
 # The services first, so that the sockets' are found.
 verify_units()
 {
-	systemd-analyze verify --man=no userevd.service userevd-keeper.service userevd-sessions.service "${sockets[@]}" 2>&1 | grep -i userevd
+	systemd-analyze verify --man=no userevd.service userevd-keeper.service userevd-sessions.service userevd-snapshot@flight.service "${sockets[@]}" 2>&1 | grep -i userevd
 }
 
 # The record of the early service is its first one, and the session has it still.
 session_has_first_record()
 {
 	before early-emits ExecMainExit sysinit.target ActiveEnter && says '	boot_step	number=1$' userevctl session snapshot boot
+}
+
+# A service writes two records and fails: first after a trigger has taken a snapshot between them, then without a trigger.
+failure_leaves_records()
+{
+	local folder=/var/log/userevd
+	userevctl session create flight --event=boot_step --trigger='snapshot:1 if number == 10' || return
+	printf '%s\n' '[Unit]' OnFailure=userevd-snapshot@flight.service '[Service]' Type=oneshot \
+		"ExecStart=sh -c \"for n in 0 1; do userevctl emit 'boot_step u32 number' number=%i\$\$n; done; exit 7\"" >/run/systemd/system/fails@.service
+	systemctl daemon-reload
+	for number in 1 2; do
+		! systemctl start fails@$number && within 120 grep -rq "number=${number}1$" $folder || return
+	done
+	systemctl reset-failed 'fails@*'
+	diff <(printf 'number=%d\n' 10 11 20 21) <(cat $folder/flight-"$(date +%Y)"* | grep -o 'number=.*') && says_nothing find $folder -type f ! -perm 600 &&
+		userevctl session destroy flight
+}
+
+# It is a failure of the template's instance, and leaves no file.
+failure_without_session()
+{
+	! systemctl start userevd-snapshot@nosuch && systemctl reset-failed userevd-snapshot@nosuch &&
+		says "there is no session 'nosuch'" journalctl --unit=userevd-snapshot@nosuch --output=cat && ! ls /var/log/userevd/nosuch*
 }
 
 cycles()
@@ -64,6 +87,8 @@ check 'the declared event of the policy exists' says '^boot_step\s' userevctl ev
 check 'the session of a file exists' says '^boot	on	' userevctl session list
 check '… and outlives its unit' systemctl stop userevd-sessions
 check '… with the first record of an early service' session_has_first_record
+check 'a failing service leaves its last records in a file' failure_leaves_records
+check '… unless there is no such session' failure_without_session
 check 'the declared event can be enabled' userevctl enable boot_step
 check 'a second program of the early boot runs' systemctl is-active early-writes
 check 'the event of the second program exists' within 120 says '^load_0\s' userevctl events

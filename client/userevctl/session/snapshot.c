@@ -136,7 +136,7 @@ static int end_snapshot(struct session *session, const struct record_view *view,
 	if (view->output_error < 0)
 		return ctl_output_failed(view->output_error);
 	ctl_note("userevctl: %s%s%s.", plural(view->records, "record", "records").text, session->output ? " in " : "",
-		 session->output ? excerpt_of(session->output).text : "");
+		 session->output ? safe_string(session->output).text : "");
 	return EXIT_DONE;
 }
 
