@@ -71,6 +71,23 @@ failure_without_session()
 		says "there is no session 'nosuch'" journalctl --unit=userevd-snapshot@nosuch --output=cat && ! ls /var/log/userevd/nosuch*
 }
 
+# on_after_load EVENT: as after a boot at which it was off.
+on_after_load()
+{
+	echo 0 >/sys/kernel/tracing/events/user_events/"$1"/enable
+	systemctl restart userevd-sessions
+	says '^1$' cat /sys/kernel/tracing/events/user_events/"$1"/enable
+}
+
+keeps_until_disabled()
+{
+	userevctl enable --keep boot_step && userevctl enable --keep boot_step && on_after_load boot_step &&
+		says_nothing diff <(printf '%s\n' boot_kept not_there boot_step) /etc/userevd/kept-events &&
+		userevctl disable 'boot_[s]*' && ! on_after_load boot_step && on_after_load boot_kept && userevctl disable boot_kept &&
+		exits 1 userevctl disable not_there && [ ! -s /etc/userevd/kept-events ] && exits 2 userevctl enable --kept boot_kept &&
+		says '^0 events are on' userevctl enable --kept
+}
+
 cycles()
 {
 	journalctl --quiet --no-pager --boot --output=cat --grep='ordering cycle|to break'
@@ -84,9 +101,12 @@ check 'the daemon runs before sysinit.target' before userevd ActiveEnter sysinit
 check 'the request started the daemon, not the boot' says '^disabled$' systemctl is-enabled userevd
 check 'the kernel has user_events, and the guard is in force' has_backend enable-address on
 check 'the declared event of the policy exists' says '^boot_step\s' userevctl events
+check 'a kept event is on' says '^1$' cat /sys/kernel/tracing/events/user_events/boot_kept/enable
+check '… and one that is not there has a note' says "'not_there' is not there" journalctl --unit=userevd-sessions --output=cat
 check 'the session of a file exists' says '^boot	on	' userevctl session list
 check '… and outlives its unit' systemctl stop userevd-sessions
 check '… with the first record of an early service' session_has_first_record
+check 'an event is kept until it is disabled' keeps_until_disabled
 check 'a failing service leaves its last records in a file' failure_leaves_records
 check '… unless there is no such session' failure_without_session
 check 'the declared event can be enabled' userevctl enable boot_step

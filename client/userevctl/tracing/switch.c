@@ -15,6 +15,7 @@ enum { LOOK_MS = 50, NOTE_MS = 2000 };
 struct switching {
 	bool wait;
 	bool foreign;
+	bool keep, kept;
 	uint64_t timeout; /* s, for other tracers to end; 0: no limit */
 };
 
@@ -56,22 +57,50 @@ static int wait_until_off(struct tracing *tracing, uint64_t timeout_ms)
 	}
 }
 
+/* Those of the file that are there; a note for each other one. */
+static int look_for_kept(struct tracing *tracing, struct kept *kept)
+{
+	int r = tracing_look(tracing);
+
+	tracing->patterns = kept->names;
+	tracing->n_patterns = kept->n;
+	tracing->foreign = FOREIGN_BY_NAME;
+	for (int i = 0; r == EXIT_DONE && i < kept->n; i++) {
+		const struct event *event = tracing->events.events, *end = event + tracing->events.n;
+
+		while (event < end && !tracing_matches(tracing, kept->names[i], event))
+			event++;
+		if (event == end)
+			ctl_note("userevctl: '%s' is not there to be switched on. [Event NAME] of the policy makes an "
+				 "event before its programs start.",
+				 safe_string(kept->names[i]).text);
+	}
+	return r;
+}
+
 static int switch_events(struct ctl *ctl, bool on)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
+	_cleanup_(kept_deinit) struct kept kept = { 0 };
 	struct switching switching = { 0 };
 	uint64_t events = 0;
 	int r;
 
-	options_read(ctl, &switching, 1, INT32_MAX);
-	r = tracing_open(ctl, TRACING_ACT, &tracing);
+	options_read(ctl, &switching, 0, INT32_MAX);
+	ctl_expect_arguments(ctl, !switching.kept, switching.kept ? 0 : INT32_MAX);
+	r = switching.kept ? kept_read(&kept) : on ? EXIT_DONE : kept_change(ctl, false);
+	if (r == EXIT_DONE)
+		r = tracing_open(ctl, TRACING_ACT, &tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = switching.foreign ? FOREIGN_BY_NAME : FOREIGN_NEVER;
 	/* Nothing is switched unless every name is known. */
-	r = names_check(tracing, false);
-	if (r == EXIT_DONE)
+	r = switching.kept ? look_for_kept(tracing, &kept) : names_check(tracing, false);
+	/* No name would be all events. */
+	if (r == EXIT_DONE && tracing->n_patterns > 0)
 		r = tracing_turn(tracing, on, &events);
+	if (r == EXIT_DONE && switching.keep)
+		r = kept_change(ctl, true);
 	if (r == EXIT_DONE && switching.wait)
 		r = wait_until_off(tracing, switching.timeout * 1000);
 	if (r != EXIT_DONE)
@@ -95,7 +124,12 @@ static int disable_run(struct ctl *ctl)
 
 #define FOREIGN_ROW FLAG_ROW("foreign", struct switching, foreign, "also events made without the daemon, by full name")
 
-static const struct option_row enable_options[] = { FOREIGN_ROW, { 0 } };
+static const struct option_row enable_options[] = {
+	FLAG_ROW("keep", struct switching, keep, "also at each boot from now on"),
+	FLAG_ROW("kept", struct switching, kept, "those of --keep, as at boot, instead of EVENT..."),
+	FOREIGN_ROW,
+	{ 0 },
+};
 
 static const struct option_row disable_options[] = {
 	FLAG_ROW("wait", struct switching, wait, "return when no record of them comes any more"),
@@ -108,9 +142,9 @@ static const struct option_row disable_options[] = {
 COMMAND(enable, "EVENT...", "switch events on, and off again", enable_options,
 	"Switches events on: programs write their records from now on. EVENT is a name\n"
 	"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
-	"event.");
+	"event. At boot --keep reaches events that are declared, see userevctl(1).");
 
 COMMAND(disable, "EVENT...", "", disable_options,
-	"Switches events off again. An event that a 'userevctl tail' or another tracer\n"
+	"Switches events off again, also for the next boot. An event that a 'userevctl tail' or another tracer\n"
 	"uses stays on until that ends. --wait waits for it, and for records that are\n"
 	"being written at this moment: afterwards no record of the events comes any more.");

@@ -68,6 +68,16 @@ int tracing_turn(struct tracing *, bool on, uint64_t *ret_events);
 /* Waits until every write that had begun is complete: an enum exit_code. */
 int tracing_settle(const struct tracing *);
 
+/* kept.c: the names of the events that are switched on at each boot. All return an enum exit_code. */
+struct kept {
+	char **names;
+	int n;
+};
+void kept_deinit(struct kept *);
+int kept_read(struct kept *ret);
+/* Adds the command's arguments, or removes all names that match them. */
+int kept_change(const struct ctl *, bool keep);
+
 /* Records of a tail. */
 /*
  * Of events that match one of the patterns; without patterns, of all events that are on. `flags`: TAIL_… of the protocol. From

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* enable --keep: names of events are lines of a file, which userevd-sessions.service reads at the boot with enable --kept. */
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "client/userevctl/tracing/tracing.h"
+#include "protocol/base/array.h"
+
+#define KEPT_FOLDER "/etc/userevd"
+#define KEPT_FILE   KEPT_FOLDER "/kept-events"
+
+void kept_deinit(struct kept *kept)
+{
+	for (int i = 0; i < kept->n; i++)
+		free(kept->names[i]);
+	free(kept->names);
+}
+
+static void add_kept(struct kept *kept, const char *name)
+{
+	kept->names = must(array_grow(kept->names, (size_t)kept->n, sizeof(*kept->names)));
+	kept->names[kept->n++] = must(strdup(name));
+}
+
+static int explain_kept(const char *action)
+{
+	int error = errno;
+
+	ctl_error("cannot %s " KEPT_FILE ": %s.", action, strerror(error));
+	return error == EACCES || error == EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
+}
+
+int kept_read(struct kept *ret)
+{
+	FILE *file = fopen(KEPT_FILE, "re");
+	char *line = NULL;
+	size_t size = 0;
+
+	if (!file)
+		return errno == ENOENT ? EXIT_DONE : explain_kept("read");
+	while (getline(&line, &size, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (*line)
+			add_kept(ret, line);
+	}
+	free(line);
+	fclose(file);
+	return EXIT_DONE;
+}
+
+/* A power failure leaves the old file or the new one. */
+static int write_kept(const struct kept *kept)
+{
+	FILE *file = fopen(KEPT_FILE "~", "we");
+	bool good = file;
+
+	for (int i = 0; good && i < kept->n; i++)
+		fprintf(file, "%s\n", kept->names[i]);
+	good = good && fflush(file) == 0 && fsync(fileno(file)) == 0;
+	if (file)
+		good = fclose(file) == 0 && good;
+	return good && rename(KEPT_FILE "~", KEPT_FILE) == 0 ? EXIT_DONE : explain_kept("write");
+}
+
+int kept_change(const struct ctl *ctl, bool keep)
+{
+	_cleanup_(kept_deinit) struct kept before = { 0 }, after = { 0 };
+	_cleanup_(fd_closep) int lock = -1;
+	int r;
+
+	if (keep)
+		mkdir(KEPT_FOLDER, 0755);
+	/* Two commands at the same time lose no line of each other's. */
+	lock = open(KEPT_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (lock >= 0)
+		flock(lock, LOCK_EX);
+	r = kept_read(&before);
+	for (int i = 0; i < before.n; i++) {
+		const char *name = before.names[i];
+		bool named = false;
+
+		for (int j = 0; j < ctl->argc; j++)
+			named |= streq(ctl->argv[j], name) || (!keep && name_matches(ctl->argv[j], name));
+		if (!named)
+			add_kept(&after, name);
+	}
+	for (int i = 0; keep && i < ctl->argc; i++)
+		add_kept(&after, ctl->argv[i]);
+	return r == EXIT_DONE && (keep || after.n < before.n) ? write_kept(&after) : r;
+}
