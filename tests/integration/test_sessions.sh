@@ -469,7 +469,9 @@ check '… and an event of its own' makes_no 'bad.conf:4: the session is not mad
 check '… and a probe' makes_no 'bad.conf:4: the session is not made' Event=counted 'Probe=e:odd user_events.countd'
 check '… and a tracer' makes_no 'bad.conf:3: the session is not made' Tracer=nonsense Event=counted
 check '… and an unknown event its file' makes_no 'bad.conf: the session is not made' Event=countd
-check 'a name that no session can have is refused' exits 1 session check $folder/../-x.conf
+echo Event=counted >"$scratch/a b.conf"
+check '… and a line before the section' says 'a b.conf:1: Event=counted: write .Session' session check "$scratch/a b.conf"
+check 'a name that no session can have is refused' says 'a b.conf: no session can have this name' session check "$scratch/a b.conf"
 check 'a file may be masked' masks_a_file
 check 'nothing is left of files' ends_files
 

@@ -76,7 +76,7 @@ static void set_key(struct session *session, const char *value, struct policy_or
 		     nearest ? "=?" : "");
 }
 
-static void read_lines(const struct session_file *file, struct session *session, struct problems *problems)
+static void read_keys(const struct session_file *file, struct session *session, struct problems *problems)
 {
 	struct policy_reader reader = { .at = file->text };
 	bool begun = false;
@@ -88,7 +88,7 @@ static void read_lines(const struct session_file *file, struct session *session,
 
 		if (streq(line, "[Session]")) {
 			begun = true;
-		} else if (!begun || *line == '[' || !value) {
+		} else if (!begun || !value) {
 			problems_add(
 				problems, PROBLEM_ERROR, place,
 				"%s: write [Session] and below it Key=value, or # and a comment, on lines of their own",
@@ -120,7 +120,7 @@ static bool read_session(struct session_file *file, struct session *session, str
 			"no session can have this name: give at most %d letters, digits, '_', '-' and '.', of which "
 			"the first is none of the last two",
 			SESSION_NAME_MAX);
-	read_lines(file, session, problems);
+	read_keys(file, session, problems);
 	if (problems->n == before && session_is_empty(session))
 		problems_add(problems, PROBLEM_ERROR, place,
 			     "it records nothing; give Event=, KernelEvent=, Probe= or Tracer=");

@@ -33,7 +33,7 @@ static int explain_kept(const char *action)
 	return error == EACCES || error == EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 }
 
-int kept_read(struct kept *ret)
+int kept_load(struct kept *ret)
 {
 	FILE *file = fopen(KEPT_FILE, "re");
 	char *line = NULL;
@@ -77,7 +77,7 @@ int kept_change(const struct ctl *ctl, bool keep)
 	lock = open(KEPT_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (lock >= 0)
 		flock(lock, LOCK_EX);
-	r = kept_read(&before);
+	r = kept_load(&before);
 	for (int i = 0; i < before.n; i++) {
 		const char *name = before.names[i];
 		bool named = false;

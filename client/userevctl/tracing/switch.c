@@ -88,7 +88,7 @@ static int switch_events(struct ctl *ctl, bool on)
 
 	options_read(ctl, &switching, 0, INT32_MAX);
 	ctl_expect_arguments(ctl, !switching.kept, switching.kept ? 0 : INT32_MAX);
-	r = switching.kept ? kept_read(&kept) : on ? EXIT_DONE : kept_change(ctl, false);
+	r = switching.kept ? kept_load(&kept) : on ? EXIT_DONE : kept_change(ctl, false);
 	if (r == EXIT_DONE)
 		r = tracing_open(ctl, TRACING_ACT, &tracing);
 	if (r != EXIT_DONE)

@@ -74,7 +74,7 @@ struct kept {
 	int n;
 };
 void kept_deinit(struct kept *);
-int kept_read(struct kept *ret);
+int kept_load(struct kept *ret);
 /* Adds the command's arguments, or removes all names that match them. */
 int kept_change(const struct ctl *, bool keep);
 
