@@ -49,7 +49,7 @@ static const struct option_row tenants_options[] = {
 	{ 0 },
 };
 
-COMMAND(tenants, "[GLOB...]", "tenants: events, connections, refusals", tenants_options,
+COMMAND(tenants, "[GLOB...]", "events, connections, refusals; top: live", tenants_options,
 	"Lists the tenants whose names or paths match one of the GLOBs, or all of them,\n"
 	"those with most events first. Columns: name, path, events, their maximum,\n"
 	"reserved events, lingering events, connections, their maximum, records lost,\n"

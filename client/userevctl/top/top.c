@@ -266,7 +266,7 @@ static const struct option_row top_options[] = {
 	{ 0 },
 };
 
-COMMAND(top, "", "the tenants live, with bars; q quits", top_options,
+COMMAND(top, "", "", top_options,
 	"Shows the machine and its tenants, again each second: bars of the events that\n"
 	"they hold of their maximum (||||, reserved and unused ::::), and the changes since\n"
 	"the last look. The first letters of events, connections, refusals, lost,\n"

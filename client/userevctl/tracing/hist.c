@@ -244,6 +244,6 @@ static const struct option_row hist_options[] = {
 	{ 0 },
 };
 
-COMMAND(hist, "EVENT...", "", hist_options,
+COMMAND(hist, "EVENT...", "count records: fields, times between, rates", hist_options,
 	"Counts records by the values of fields, in the kernel's own histogram: no record is\n"
 	"written for it, and other tracers notice nothing. Ctrl-C ends it earlier.");

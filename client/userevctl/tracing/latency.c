@@ -174,7 +174,7 @@ static const struct option_row latency_options[] = {
 	{ 0 },
 };
 
-COMMAND(latency, "FROM TO", "count the times between two events", latency_options,
+COMMAND(latency, "FROM TO", "", latency_options,
 	"Counts the microseconds from one event to the next one of the other, where a field\n"
 	"has the same value, in the kernel's own histogram: no record is written for it, and\n"
 	"other tracers notice nothing. Ctrl-C ends it earlier.");

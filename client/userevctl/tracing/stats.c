@@ -260,7 +260,7 @@ static const struct option_row stats_options[] = {
 	{ 0 },
 };
 
-COMMAND(stats, "[EVENT...]", "how many records come in a second", stats_options,
+COMMAND(stats, "[EVENT...]", "", stats_options,
 	"Counts records, by event, tenant or program. The named events (patterns too) are on\n"
 	"while this runs. Without a name, the records of all events that are on anyway are\n"
 	"counted. On a terminal the last 30 intervals are drawn.");

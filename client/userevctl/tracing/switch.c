@@ -145,6 +145,6 @@ COMMAND(enable, "EVENT...", "switch events on, and off again", enable_options,
 	"event. At boot --keep reaches events that are declared, see userevctl(1).");
 
 COMMAND(disable, "EVENT...", "", disable_options,
-	"Switches events off again, also for the next boot. An event that a 'userevctl tail' or another tracer\n"
-	"uses stays on until that ends. --wait waits for it, and for records that are\n"
-	"being written at this moment: afterwards no record of the events comes any more.");
+	"Switches events off again, also for the next boot. An event that a 'userevctl tail'\n"
+	"or another tracer uses stays on until that ends. --wait waits for it, and for records\n"
+	"that are being written at this moment: afterwards no record of them comes any more.");

@@ -89,7 +89,7 @@ static const struct option_row tail_options[] = {
 	{ 0 },
 };
 
-COMMAND(tail, "[EVENT...]", "show records as they come, or count them", tail_options,
+COMMAND(tail, "[EVENT...]", "show records as they come", tail_options,
 	"Shows records as they come: time, program and pid, tenant, event, fields. The\n"
 	"named events (patterns too) are on while this runs, those that are registered\n"
 	"later included. Without a name, all events that are on anyway are shown.\n"
