@@ -3,14 +3,14 @@
 /*
  * How long does it take from the first of 10,000 records until all are there as text, and how much of a processor? By userevctl
  * tail, by trace-cmd record and report, and by perf record and script. And how many records a second can tail show, beside the text
- * of the kernel itself (trace_pipe)? As root, in a guest.
+ * of the kernel itself (trace_pipe)? And what does userevctl record cost, and lose, beside trace-cmd record? As root, in a guest.
  */
 
 #include <signal.h>
 
 #include "tests/bench/bench.h"
 
-enum { RECORDS = 10000, TIMEOUT = 60, SETTLE = 1000000, SUSTAINED = 3000000 };
+enum { RECORDS = 10000, TIMEOUT = 60, SETTLE = 1000000, SUSTAINED = 3000000, RECORDING = 1000000 };
 
 static struct broker broker;
 static struct userev_event event;
@@ -146,8 +146,60 @@ static void compare_sustained(const char *const *tail)
 	     1e6 / median(ours.value, ours.n), we_lost, SUSTAINED / 1000000, they_lost);
 }
 
+struct recorder {
+	const char *const *record, *const *show; /* `show` on `data_file` */
+	struct side processor;
+	double lost; /* of thousand */
+};
+
+/* As many records as fit into a second, without a pause, into a file. */
+static void record_with(struct recorder *recorder)
+{
+	struct payload payload = { .cost = 7 };
+	const pid_t pid = start(recorder->record, output);
+	double begin, busy;
+	unsigned shown;
+
+	wait_until(true);
+	usleep(SETTLE);
+	for (begin = now(); now() - begin < RECORDING; payload.turn++)
+		userev_write(&event, &payload, sizeof(payload));
+	busy = finish(pid, SIGINT);
+	finish(start(recorder->show, output), 0);
+	shown = lines_of(output);
+	side_add(&recorder->processor, busy / MAX(shown, 1U));
+	recorder->lost = 1000.0 * (payload.turn - MIN(shown, payload.turn)) / payload.turn;
+	wait_until(false);
+	unlink(output);
+}
+
+static void compare_recorders(struct recorder *ours, struct recorder *theirs)
+{
+	struct side our_report = { .name = "userevctl report" }, their_report = { .name = "trace-cmd report" };
+
+	for (unsigned i = 0; i < pick(3, 1); i++) {
+		record_with(theirs);
+		unlink(data_file);
+		record_with(ours);
+		/* trace-cmd opens that file, too. */
+		side_add(&our_report, finish(start(ours->show, output), 0));
+		side_add(&their_report, finish(start(theirs->show, output), 0));
+		unlink(data_file);
+		unlink(output);
+	}
+	report("records without a pause into a file: time on a processor for each", "us", &ours->processor,
+	       &theirs->processor, 1);
+	report("... and that file as text: time on a processor", "us", &our_report, &their_report, 1);
+	note("of thousand records userevctl record lost %.0f in the last second, trace-cmd record %.0f", ours->lost,
+	     theirs->lost);
+}
+
 static void compare_all(void)
 {
+	const char *const record[] = {
+		built("userevctl"), control, "record", "-o", data_file, name_of(names[0]), NULL
+	};
+	const char *const show[] = { built("userevctl"), "report", data_file, NULL };
 	const char *const tail[] = {
 		built("userevctl"), control, "tail", count, "--timeout=60", name_of(names[0]), NULL
 	};
@@ -161,6 +213,10 @@ static void compare_all(void)
 	compare(&ours, &(struct tool){ "trace-cmd record, report", trace_cmd, SIGINT, trace_cmd_show });
 	if (pick(1, 0))
 		compare(&ours, &(struct tool){ "perf record, script", perf, SIGINT, perf_show });
+	compare_recorders(
+		&(struct recorder){ .record = record, .show = show, .processor = { .name = "userevctl record" } },
+		&(struct recorder){
+			.record = trace_cmd, .show = trace_cmd_show, .processor = { .name = "trace-cmd record" } });
 	compare_sustained(tail_on);
 }
 
