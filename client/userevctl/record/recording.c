@@ -30,7 +30,7 @@ enum {
 
 struct known_event {
 	uint16_t type;
-	char *description;
+	char *description; /* "name fields" */
 	UT_hash_handle by_description;
 };
 
@@ -59,7 +59,7 @@ struct recording {
 	uint64_t chunk_written; /* time of the last chunk, in ns */
 	uint64_t missed;
 
-	struct known_event *events;
+	struct known_event *events, *last_event;
 	struct known_writer *writers;
 	unsigned n_types;
 	unsigned half;
@@ -258,18 +258,30 @@ static void add_format(struct recording *recording, unsigned type, const char *n
 	recording->formats_changed = true;
 }
 
+static bool is_of(const struct known_event *event, const char *name, const char *fields)
+{
+	const size_t length = strlen(name);
+
+	return strncmp(event->description, name, length) == 0 && event->description[length] == ' ' &&
+	       streq(event->description + length + 1, fields);
+}
+
 /* The type of its entries; 0: the recording is full. */
 static uint16_t type_of_record(struct recording *recording, const struct taken_record *record)
 {
 	const char *fields = strchr(record->description, ' ');
 	char key[2 * WIRE_DESCRIPTION_MAX * 2 + 2];
 	struct note note = { .string = { record->name, fields ? fields + 1 : "" } };
-	struct known_event *event;
+	struct known_event *event = recording->last_event;
 	size_t length;
 
+	/* Most records are of the same event. */
+	if (event && is_of(event, record->name, note.string[1]))
+		return event->type;
 	snprintf(key, sizeof(key), "%s %s", record->name, note.string[1]);
 	length = strlen(key);
 	HASH_FIND(by_description, recording->events, key, length, event);
+	recording->last_event = event;
 	if (event)
 		return event->type;
 	note.number[0] = recording->n_types;
@@ -316,7 +328,7 @@ static bool tell_writer(struct recording *recording, const struct taken_record *
 	struct note note;
 	bool told;
 
-	HASH_FIND(by_pid, recording->writers, &record->pid, sizeof(record->pid), writer);
+	NUMBER_FIND(by_pid, recording->writers, record->pid, writer);
 	if (writer && writer->uid == record->uid && streq(writer->comm, record->comm) &&
 	    streq(writer->tenant, record->tenant))
 		return true;
@@ -337,7 +349,7 @@ static bool tell_writer(struct recording *recording, const struct taken_record *
 	if (!writer) {
 		writer = must(calloc(1, sizeof(*writer)));
 		writer->pid = record->pid;
-		HASH_ADD(by_pid, recording->writers, pid, sizeof(writer->pid), writer);
+		NUMBER_ADD(by_pid, recording->writers, pid, writer);
 		must(table_added() ? writer : NULL);
 	}
 	free(writer->comm);

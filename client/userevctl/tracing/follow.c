@@ -24,7 +24,7 @@ static void on_stop(int number)
 }
 
 static void follower_print_record(struct follower *follower, struct record_view *view,
-				  const struct buffer_record *record, uint64_t wall)
+				  const struct buffer_record *record, uint64_t now, uint64_t wall)
 {
 	const char *name, *fields = NULL;
 	const struct follower_event *event;
@@ -43,7 +43,7 @@ static void follower_print_record(struct follower *follower, struct record_view 
 	else if (!follower->kernel_events ||
 		 !kernel_events_read(follower->kernel_events, data, record->size, view->output->json, &name, &fields))
 		return;
-	writer = writers_find(follower, (uint64_t)pid);
+	writer = writers_find(follower, (uint64_t)pid, now);
 	record_view_put(view, &(struct taken_record){
 				      .time = record->time + wall,
 				      .pid = (uint64_t)pid,
@@ -76,7 +76,7 @@ int follower_drain(struct follower *follower, struct record_view *view)
 		if (record.missed > 0)
 			record_view_missed(view, record.missed);
 		if (record.data)
-			follower_print_record(follower, view, &record, wall);
+			follower_print_record(follower, view, &record, horizon, wall);
 	}
 	/* After a signal a flush to a pipe that is full would block. */
 	return follower_stopped ? 0 : record_view_flush(view);

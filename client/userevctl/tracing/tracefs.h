@@ -139,7 +139,7 @@ void writers_deinit(struct follower *);
 /* Learns the holders in one answer of the daemon. */
 void writers_learn(struct follower *, const struct catalogue *);
 /* Valid until the next call. */
-const struct writer *writers_find(struct follower *, uint64_t pid);
+const struct writer *writers_find(struct follower *, uint64_t pid, uint64_t now);
 
 /* follow.c: a tail in an instance. */
 

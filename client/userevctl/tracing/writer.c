@@ -30,13 +30,13 @@ static struct writer *writers_get(struct follower *follower, uint64_t pid)
 {
 	struct writer *writer;
 
-	HASH_FIND(by_pid, follower->writers, &pid, sizeof(pid), writer);
+	NUMBER_FIND(by_pid, follower->writers, pid, writer);
 	if (writer)
 		return writer;
 	writer = must(calloc(1, sizeof(*writer)));
 	writer->pid = pid;
 	writer->uid = UID_UNKNOWN;
-	HASH_ADD(by_pid, follower->writers, pid, sizeof(pid), writer);
+	NUMBER_ADD(by_pid, follower->writers, pid, writer);
 	return must(table_added() ? writer : NULL);
 }
 
@@ -107,9 +107,8 @@ static bool read_process(struct follower *follower, struct writer *writer)
 	return true;
 }
 
-const struct writer *writers_find(struct follower *follower, uint64_t pid)
+const struct writer *writers_find(struct follower *follower, uint64_t pid, uint64_t now)
 {
-	uint64_t now = ctl_now_ns();
 	struct writer *writer;
 	bool is_new;
 
@@ -117,7 +116,7 @@ const struct writer *writers_find(struct follower *follower, uint64_t pid)
 		writers_deinit(follower);
 	writer = writers_get(follower, pid);
 	is_new = writer->looked == 0;
-	if (!is_new && now - writer->looked < FRESH_MS * NS_PER_MS)
+	if (!is_new && now < writer->looked + FRESH_MS * NS_PER_MS)
 		return writer;
 	writer->looked = now;
 	/* A process that has ended is known from the daemon, or from the kernel. */
