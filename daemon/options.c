@@ -64,6 +64,8 @@ static const struct option_row rows[] = {
 	{ "client-timeout", "SECONDS", OPTION_NUMBER, OPTION(client_timeout),
 	  .help = "disconnect a client that is silent or does not read replies (default 10)", .least = 1,
 	  .most = 3600 },
+	/* Its name until November 2026. */
+	{ "patience", "SECONDS", OPTION_NUMBER, OPTION(client_timeout), .least = 1, .most = 3600 },
 	{ "foreground", NULL, OPTION_FLAG, OPTION(foreground), .help = "stay in the foreground and log to stderr",
 	  .letter = 'f' },
 	{ "log-level", "LEVEL", OPTION_WORD, offsetof(struct parsed, log_level),

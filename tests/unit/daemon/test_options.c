@@ -88,6 +88,7 @@ TEST(option_sets_its_member)
 	ck_assert_uint_eq(parse("--max-events=7")->max_events, 7);
 	ck_assert_uint_eq(parse("--ring-size=5000")->ring_bytes, 5000);
 	ck_assert_uint_eq(parse("--client-timeout=3")->client_timeout, 3);
+	ck_assert_uint_eq(parse("--patience=3")->client_timeout, 3);
 	/* The name of earlier versions. */
 	ck_assert_int_eq(parse("--log-level=debug")->log_level, LOG_DEBUG);
 	ck_assert_int_eq(parse("--ready-fd=6")->ready_fd, 6);
