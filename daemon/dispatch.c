@@ -42,6 +42,7 @@ static const struct request requests[] = {
 	{ KIND_SYNC, "SYNC", 0, false, SOCKET_CONTROL, ANY_TIME, handle_sync, NULL },
 	{ KIND_RELOAD, "RELOAD", 0, false, SOCKET_CONTROL, ANY_TIME, handle_reload, NULL },
 	{ KIND_EXPLAIN, "EXPLAIN", STRINGS, true, SOCKET_CONTROL, ANY_TIME, handle_explain, NULL },
+	{ KIND_DELETE, "DELETE", STRINGS, true, SOCKET_CONTROL, ANY_TIME, handle_delete, NULL },
 	{ KIND_METRICS, "METRICS", 0, false, SOCKET_CONTROL, ANY_TIME, NULL, &metrics_listing },
 };
 

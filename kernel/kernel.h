@@ -53,6 +53,12 @@ enum kernel_op {
 	KERNEL_PAGE_ADOPT,   /* page, fd: the writable one with index 1, then the clients' with index 0 */
 	KERNEL_STREAM_ADOPT, /* stream, page, number: its lock, fd: or none, for a stream that only lingers */
 	KERNEL_ADOPT,	     /* stream, text, flags, bit, index: as REGISTER answered; the bit is brought up to date */
+
+	/*
+	 * text: a name. Deletes all events of it, which only persistent events wait for, or before Linux 6.4 those that no program uses →
+	 * 0; KERNEL_E_NO_SUCH; KERNEL_E_IN_USE: by a program or a tracer; KERNEL_E_UNSUPPORTED: the keeper lacks CAP_PERFMON.
+	 */
+	KERNEL_DELETE,
 	KERNEL_OP_MAX_,
 };
 
@@ -69,6 +75,7 @@ enum kernel_answer {
 	KERNEL_E_BAD_DESCRIPTION = 8,
 	KERNEL_E_SELF_REGISTERED = 9,
 	KERNEL_E_SETTLING = 10, /* REGISTER: the name was freed a moment ago, and the kernel still has it */
+	KERNEL_E_IN_USE = 11,
 };
 
 /* STILL_OPEN: programs with the stream could remove its lock, or use the lock of another stream. */

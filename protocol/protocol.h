@@ -52,6 +52,7 @@ enum wire_kind {
 	KIND_RELOAD = 137,  /* read the policy files again; answered when that is done */
 	KIND_METRICS = 138, /* rows of text */
 	KIND_EXPLAIN = 139, /* strings: a cgroup, a description: how this request would be decided */
+	KIND_DELETE = 140,  /* a string: the name of an event that is to be deleted in the kernel */
 };
 
 /* Feature bits of HELLO and WELCOME. */

@@ -29,6 +29,7 @@ static const struct {
 	[REFUSAL_TROUBLE] = { "trouble", EIO },
 	[REFUSAL_SELF_REGISTERED] = { "self-registered", EACCES },
 	[REFUSAL_NOT_THE_TRACER] = { "not-the-tracer", EOPNOTSUPP },
+	[REFUSAL_IN_USE] = { "in-use", EBUSY },
 };
 
 const char *refusal_name(uint32_t refusal)

@@ -30,6 +30,7 @@ enum refusal {
 	REFUSAL_TROUBLE = 18, /* not the client's fault: no memory, no fds, an error of the kernel */
 	REFUSAL_NOT_THE_TRACER = 19,
 	REFUSAL_SELF_REGISTERED = 20, /* events on its data file, without the daemon: the connection ends */
+	REFUSAL_IN_USE = 21,	      /* DELETE: a program or a tracer has the event, or the policy declares it */
 	REFUSAL_MAX_,
 };
 

@@ -114,9 +114,11 @@ static void event_put_holders(struct packet *packet, const struct event *event)
 	struct holders holders = { .packet = packet, .mark = row_begin_rows(packet, "holders") };
 	size_t total = 0, lingering = 0, tenants = 0;
 	const struct grant *grant;
+	bool persistent = false;
 
 	for (grant = event ? LIST_FIRST(&event->grants) : NULL; grant; grant = LIST_NEXT(grant, in_event)) {
 		tenants++;
+		persistent |= grant->persistent;
 		lingering += grant->leases == 0;
 		total += grant->leases;
 		holders_put_grant(&holders, grant);
@@ -125,6 +127,7 @@ static void event_put_holders(struct packet *packet, const struct event *event)
 	row_put_u64(packet, "holders_total", total);
 	row_put_u64(packet, "tenants", tenants);
 	row_put_u64(packet, "lingering", lingering);
+	row_put_bool(packet, "persistent", persistent);
 }
 
 static void event_put_name(struct packet *packet, const char *description, size_t name_length)

@@ -11,6 +11,8 @@ extern const struct listing_kind status_listing, tenants_listing, metrics_listin
 int handle_events(struct client *, const struct message *);
 /* The decision about a registration, and the numbers; then a row for each level and each reserve. */
 int handle_explain(struct client *, const struct message *);
+/* One row, when the kernel has deleted a persistent event. */
+int handle_delete(struct client *, const struct message *);
 /* A row for each problem, and one with the outcome. */
 int handle_reload(struct client *, const struct message *);
 

@@ -102,14 +102,19 @@ bool control_has_tracer(struct client *client, uint32_t serial)
 	return kernel->tracer;
 }
 
+bool control_has_listing(struct client *client, uint32_t serial)
+{
+	if (client->listing)
+		control_refuse(client, serial, REFUSAL_BAD_PACKET, "this connection has an unfinished listing");
+	return client->listing;
+}
+
 void *listing_new(struct client *client, uint32_t serial, const struct listing_kind *kind)
 {
 	struct listing *listing;
 
-	if (client->listing) {
-		control_refuse(client, serial, REFUSAL_BAD_PACKET, "this connection has an unfinished listing");
+	if (control_has_listing(client, serial))
 		return NULL;
-	}
 	listing = calloc(1, kind->size);
 	if (!listing) {
 		control_refuse(client, serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");

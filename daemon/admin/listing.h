@@ -40,6 +40,8 @@ void control_refuse(struct client *, uint32_t serial, uint32_t refusal, const ch
 
 /* False after a refusal: the backend is not the embedded one. */
 bool control_has_tracer(struct client *, uint32_t serial);
+/* True after a refusal. */
+bool control_has_listing(struct client *, uint32_t serial);
 /* A new listing, as zeros behind its beginning. NULL after a refusal: the connection has a listing already, or no memory. */
 void *listing_new(struct client *, uint32_t serial, const struct listing_kind *);
 /* The handler of a request without a body: listing_new() and listing_continue(). */

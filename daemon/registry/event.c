@@ -324,6 +324,13 @@ void grant_persists(struct grant *grant)
 	grant_enter(grant);
 }
 
+void grant_persists_no_more(struct grant *grant)
+{
+	grant->persistent = false;
+	grant_enter(grant);
+	grant_unref(grant);
+}
+
 void grants_end(struct registry *registry)
 {
 	while (registry->events) {

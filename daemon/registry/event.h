@@ -86,6 +86,8 @@ void grant_lease_ends(struct grant *);
 
 /* The kernel has made it persistent. */
 void grant_persists(struct grant *);
+/* The kernel has deleted it: its charge ends, unless it is being registered again. */
+void grant_persists_no_more(struct grant *);
 /* At the daemon's end, when persistent grants are all that is left. */
 void grants_end(struct registry *);
 

@@ -6,6 +6,7 @@
 #include <sys/timerfd.h>
 
 #include "kernel/rpc/message.h"
+#include "kernel/uapi.h"
 #include "kernel/user_events/allocate.h"
 #include "kernel/user_events/inheritance.h"
 #include "kernel/user_events/look.h"
@@ -180,6 +181,23 @@ static int on_set_maximum(struct user_events *user_events _unused_, struct kerne
 	return look_set_maximum(call->index);
 }
 
+/* The kernel refuses to delete an event that any program or tracer uses, so the daemon need not be trusted with names. */
+static int on_delete(struct user_events *user_events, struct kernel_call *call, const struct target *target _unused_)
+{
+	if (ioctl(user_events->data, UAPI_IOCTL_DELETE, call->text) == 0)
+		return KERNEL_OK;
+	switch (errno) {
+	case ENOENT:
+		return KERNEL_E_NO_SUCH;
+	case EBUSY:
+		return KERNEL_E_IN_USE;
+	case EPERM:
+		return KERNEL_E_UNSUPPORTED;
+	default:
+		return -errno;
+	}
+}
+
 static int carry_out(struct user_events *user_events, struct kernel_call *call)
 {
 	static const struct {
@@ -203,6 +221,7 @@ static int carry_out(struct user_events *user_events, struct kernel_call *call)
 		[KERNEL_PAGE_ADOPT] = { on_page_adopt },
 		[KERNEL_STREAM_ADOPT] = { on_stream_adopt, .needs_page = true },
 		[KERNEL_ADOPT] = { on_register, .needs_stream = true },
+		[KERNEL_DELETE] = { on_delete },
 	};
 	struct target target;
 

@@ -46,6 +46,7 @@ const struct sample samples[SAMPLES] = {
 	{ "RELOAD", KIND_RELOAD, true, .fill = NULL },
 	{ "METRICS", KIND_METRICS, true, .fill = NULL },
 	{ "EXPLAIN", KIND_EXPLAIN, true, .strings = { "/some", "sample u32 a" } },
+	{ "DELETE", KIND_DELETE, true, .strings = { "sample" } },
 };
 
 static void fill_strings(const struct sample *sample, struct packet *to)

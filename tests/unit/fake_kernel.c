@@ -279,6 +279,17 @@ static int on_disown(struct kernel_call *call _unused_)
 	return KERNEL_OK;
 }
 
+static int on_delete(struct kernel_call *call)
+{
+	const size_t length = strlen(call->text);
+
+	for (size_t i = 0; i < SLOTS; i++)
+		if (fake.slot[i].there && strncmp(fake.slot[i].text, call->text, length) == 0 &&
+		    fake.slot[i].text[length] == ' ')
+			return KERNEL_E_IN_USE;
+	return KERNEL_OK;
+}
+
 static int on_release(struct kernel_call *call)
 {
 	return find_stream(call->stream) ? KERNEL_E_LINGERS : KERNEL_E_NO_SUCH;
@@ -302,6 +313,7 @@ static int fake_carry_out(struct kernel_call *call)
 		[KERNEL_PAGE_FETCH] = on_page_fetch,
 		[KERNEL_STREAM_FETCH] = on_stream_fetch,
 		[KERNEL_DISOWN] = on_disown,
+		[KERNEL_DELETE] = on_delete,
 	};
 
 	return handlers[call->op] ? handlers[call->op](call) : -EINVAL;

@@ -24,7 +24,7 @@ REASONS = {
     1: "bad-packet", 2: "unknown-kind", 3: "unexpected-fds", 4: "hello-first", 5: "feature-missing", 6: "wrong-user",
     7: "unknown-peer", 8: "too-slow", 9: "too-many-connections", 10: "bad-description", 11: "name-taken", 12: "quota-exceeded",
     13: "page-full", 14: "machine-full", 15: "not-permitted", 16: "kernel-too-old", 17: "no-such-event", TROUBLE: "trouble",
-    19: "not-the-tracer", 20: "self-registered",
+    19: "not-the-tracer", 20: "self-registered", 21: "in-use",
 }
 
 _HEADER = struct.Struct("<IHBBII")

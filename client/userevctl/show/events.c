@@ -57,9 +57,7 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 	char buffer[64];
 	struct text users = text_make(buffer, sizeof(buffer));
 
-	for (size_t i = 0; i < USERS; i++)
-		if (event->used_by & 1U << i)
-			text_printf(&users, "%s%s", users.length > 0 ? ", " : "", user_names[i]);
+	event_put_users(event, &users);
 	table_put(table, event->on ? STYLE_GOOD : STYLE_NAME, event->shown);
 	table_put(table, style, tracing->blind ? "-" : event->on ? "on" : "off");
 	table_put(table, style, buffer);
@@ -67,6 +65,8 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 	table_put_number(table, bad > 0 ? STYLE_BAD : STYLE_PLAIN, bad);
 	if (event->foreign)
 		table_put(table, STYLE_WARNING, "foreign");
+	else if (row_get_u64(event->row, "persistent") && row_get_u64(event->row, "holders_total") == 0)
+		table_put(table, STYLE_DIM, "persistent");
 	else
 		put_holders(table, tracing, event, false);
 	put_holders(table, tracing, event, true);
@@ -164,5 +164,6 @@ COMMAND(events, "[GLOB...]", "events, their state and their holders", NULL,
 	"Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
 	"name, state, records taken, bad records, holders, fields; with the kernel's\n"
 	"backends: name, state, the tracers that use it (ftrace, perf, other), holders,\n"
-	"tenants, fields. In a pipe one tab stands between two columns, and there are no\n"
-	"titles. Events that were made without the daemon are marked as foreign.");
+	"tenants, fields. 'persistent' in the place of holders marks an event that has\n"
+	"outlived its programs. In a pipe one tab stands between two columns, and there\n"
+	"are no titles. Events that were made without the daemon are marked as foreign.");

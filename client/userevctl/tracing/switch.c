@@ -139,7 +139,7 @@ static const struct option_row disable_options[] = {
 	{ 0 },
 };
 
-COMMAND(enable, "EVENT...", "switch events on, and off again", enable_options,
+COMMAND(enable, "EVENT...", "switch events on and off, or delete them", enable_options,
 	"Switches events on: programs write their records from now on. EVENT is a name\n"
 	"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
 	"event. At boot --keep reaches events that are declared, see userevctl(1).");

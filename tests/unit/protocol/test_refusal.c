@@ -36,16 +36,27 @@ TEST(numbers_and_names_never_change)
 		uint32_t number;
 		int error;
 	} known[] = {
-		{ "bad-packet", 1, EPROTO },	       { "unknown-kind", 2, EPROTO },
-		{ "unexpected-fds", 3, EPROTO },       { "hello-first", 4, EPROTO },
-		{ "feature-missing", 5, EPROTO },      { "wrong-user", 6, EACCES },
-		{ "unknown-peer", 7, EACCES },	       { "too-slow", 8, ETIMEDOUT },
-		{ "too-many-connections", 9, EDQUOT }, { "bad-description", 10, EINVAL },
-		{ "name-taken", 11, EEXIST },	       { "quota-exceeded", 12, EDQUOT },
-		{ "page-full", 13, ENOSPC },	       { "machine-full", 14, ENOSPC },
-		{ "not-permitted", 15, EACCES },       { "kernel-too-old", 16, EOPNOTSUPP },
-		{ "no-such-event", 17, ENOENT },       { "trouble", 18, EIO },
+		{ "bad-packet", 1, EPROTO },
+		{ "unknown-kind", 2, EPROTO },
+		{ "unexpected-fds", 3, EPROTO },
+		{ "hello-first", 4, EPROTO },
+		{ "feature-missing", 5, EPROTO },
+		{ "wrong-user", 6, EACCES },
+		{ "unknown-peer", 7, EACCES },
+		{ "too-slow", 8, ETIMEDOUT },
+		{ "too-many-connections", 9, EDQUOT },
+		{ "bad-description", 10, EINVAL },
+		{ "name-taken", 11, EEXIST },
+		{ "quota-exceeded", 12, EDQUOT },
+		{ "page-full", 13, ENOSPC },
+		{ "machine-full", 14, ENOSPC },
+		{ "not-permitted", 15, EACCES },
+		{ "kernel-too-old", 16, EOPNOTSUPP },
+		{ "no-such-event", 17, ENOENT },
+		{ "trouble", 18, EIO },
 		{ "not-the-tracer", 19, EOPNOTSUPP },
+		{ "self-registered", 20, EACCES },
+		{ "in-use", 21, EBUSY },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
