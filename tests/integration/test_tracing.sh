@@ -171,6 +171,17 @@ check '… in the top instance' enabled plain
 check '… and no others' is_off idle
 check 'its tracers are shown' says '^plain	on	ftrace	foreign' "$ctl" events
 check '… as JSON' event plain 'it["on"] is True and it["used_by"] == ["ftrace"]'
+mkdir $tracefs/instances/other $tracefs/instances/userevd-slow
+echo 1 >$tracefs/instances/other/events/user_events/plain/enable
+echo 'traceoff if n > 5' >$tracefs/instances/userevd-slow/events/user_events/plain/trigger
+check '… and instances and sessions by name' event plain 'it["used_by"] == ["ftrace"] and set(it["users"]) == {"ftrace", "instance other", "session slow"}'
+check '… in a table' says '^plain	on	ftrace, (session slow, instance other|instance other, session slow)	foreign' "$ctl" events
+echo 0 >$tracefs/events/user_events/plain/enable
+check 'the top instance only if it uses the event' event plain 'set(it["users"]) == {"instance other", "session slow"}'
+echo 1 >$tracefs/events/user_events/plain/enable
+echo '!traceoff if n > 5' >$tracefs/instances/userevd-slow/events/user_events/plain/trigger
+rmdir $tracefs/instances/other $tracefs/instances/userevd-slow
+check '… and instances no more when they have gone' event plain 'it["users"] == ["ftrace"]'
 check 'a misspelt one is nothing' says 'look alike' "$ctl" enable --foreign plian
 check '… and nothing is switched where one is misspelt' exits 1 "$ctl" disable --foreign plain plian
 check '… indeed' enabled plain
@@ -178,7 +189,7 @@ check 'it is switched off again' says '^1 event is off' "$ctl" disable --foreign
 check '… indeed' is_off plain
 if command -v perf >/dev/null; then
 	start "$scratch/perf" perf record -q -o "$scratch/perf.data" -e user_events:plain sleep 100
-	check 'perf is seen as a tracer' within event plain 'it["used_by"] == ["perf"]'
+	check 'perf is seen as a tracer' within event plain 'it["used_by"] == it["users"] == ["perf"]'
 	echo 1 >$tracefs/events/user_events/plain/enable
 	check '… beside ftrace' says '^plain	on	ftrace, perf	' "$ctl" events
 	echo 0 >$tracefs/events/user_events/plain/enable

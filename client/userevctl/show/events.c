@@ -44,7 +44,7 @@ static void put_holders(struct table *table, const struct tracing *tracing, cons
 
 enum { EVENT, STATE, USED_BY, RECORDS, BAD, HELD_BY, TENANTS, FIELDS, COLUMNS };
 static const struct column columns[COLUMNS] = {
-	{ "EVENT", COLUMN_PATH, 0 },	 { "STATE", COLUMN_TEXT, 0 },  { "USED BY", COLUMN_TEXT, 0 },
+	{ "EVENT", COLUMN_PATH, 0 },	 { "STATE", COLUMN_TEXT, 0 },  { "USED BY", COLUMN_LIST, 0 },
 	{ "RECORDS", COLUMN_NUMBER, 0 }, { "BAD", COLUMN_NUMBER, 0 },  { "HELD BY", COLUMN_LONG, 0 },
 	{ "TENANTS", COLUMN_LIST, 0 },	 { "FIELDS", COLUMN_LONG, 0 },
 };
@@ -54,10 +54,12 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 	enum style style = event->on ? STYLE_GOOD : STYLE_DIM;
 	const char *fields = table->hidden & 1 << FIELDS ? NULL : tracing_fields(event);
 	uint64_t bad = row_get_u64(event->row, "bad");
-	char buffer[64];
-	struct text users = text_make(buffer, sizeof(buffer));
+	_cleanup_(users_deinit) struct users users;
+	char buffer[1024];
+	struct text list = text_make(buffer, sizeof(buffer));
 
-	event_put_users(event, &users);
+	users_find(event, &users);
+	users_put(&users, &list);
 	table_put(table, event->on ? STYLE_GOOD : STYLE_NAME, event->shown);
 	table_put(table, style, tracing->blind ? "-" : event->on ? "on" : "off");
 	table_put(table, style, buffer);
@@ -76,6 +78,7 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 /* All fields of the daemon's row, and behind them those of tracefs. */
 static void event_json(struct json *json, const struct tracing *tracing, const struct event *event)
 {
+	_cleanup_(users_deinit) struct users users = { 0 };
 	char text[4 * WIRE_DESCRIPTION_MAX];
 
 	json_begin(json, '{');
@@ -94,6 +97,11 @@ static void event_json(struct json *json, const struct tracing *tracing, const s
 		for (size_t i = 0; i < USERS; i++)
 			if (event->used_by & 1U << i)
 				json_string(json, user_names[i], strlen(user_names[i]));
+		json_end(json, ']');
+		users_find(event, &users);
+		json_put_begin(json, "users", '[');
+		for (size_t i = 0; i < users.n; i++)
+			json_string(json, users.name[i], strlen(users.name[i]));
 		json_end(json, ']');
 	}
 	if (event->system) {
@@ -163,7 +171,8 @@ static int events_run(struct ctl *ctl)
 COMMAND(events, "[GLOB...]", "events, their state and their holders", NULL,
 	"Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
 	"name, state, records taken, bad records, holders, fields; with the kernel's\n"
-	"backends: name, state, the tracers that use it (ftrace, perf, other), holders,\n"
-	"tenants, fields. 'persistent' in the place of holders marks an event that has\n"
-	"outlived its programs. In a pipe one tab stands between two columns, and there\n"
-	"are no titles. Events that were made without the daemon are marked as foreign.");
+	"backends: name, state, the tracers that use it (ftrace, session NAME, instance\n"
+	"NAME, perf, other), holders, tenants, fields. 'persistent' in the place of\n"
+	"holders marks an event that has outlived its programs. In a pipe one tab stands\n"
+	"between two columns, and there are no titles. Events that were made without the\n"
+	"daemon are marked as foreign.");

@@ -24,13 +24,6 @@ static struct event *catalogue_add(struct catalogue *catalogue, const char *name
 	return event;
 }
 
-void event_put_users(const struct event *event, struct text *to)
-{
-	for (size_t i = 0; i < USERS; i++)
-		if (event->used_by & 1U << i)
-			text_printf(to, "%s%s", to->length > 0 ? ", " : "", user_names[i]);
-}
-
 void catalogue_deinit(struct catalogue *catalogue)
 {
 	for (struct event *event = catalogue->events; event < catalogue->events + catalogue->n; event++) {

@@ -3,7 +3,6 @@
 
 /* The events of tracefs and those of the daemon, merged. */
 
-#include "protocol/base/text.h"
 #include "protocol/protocol.h"
 #include "protocol/row.h"
 
@@ -20,9 +19,6 @@ struct event {
 	bool on;
 	unsigned used_by; /* of enum used_by */
 };
-
-/* "ftrace, perf" */
-void event_put_users(const struct event *, struct text *to);
 
 struct catalogue {
 	struct event *events; /* sorted by `shown`, once merged */

@@ -21,15 +21,15 @@ struct switching {
 
 static void note_still_on(const struct tracing *tracing, const struct event *event, const char *end)
 {
-	const char *user = "another tracer";
+	_cleanup_(users_deinit) struct users users;
+	char buffer[1024];
+	struct text list = text_make(buffer, sizeof(buffer));
 
-	if (!tracing->kernel)
-		user = "another 'userevctl tail'";
-	else if (event->used_by & USED_BY_PERF)
-		user = event->used_by & USED_BY_FTRACE ? "ftrace and perf" : "perf";
-	else if (event->used_by & USED_BY_FTRACE)
-		user = "ftrace: another instance, or a trigger";
-	ctl_note("userevctl: '%s' is still on, for %s%s", safe_string(event->shown).text, user, end);
+	users_find(event, &users);
+	users_put(&users, &list);
+	if (users.n == 0)
+		text_printf(&list, tracing->kernel ? "another tracer" : "another 'userevctl tail'");
+	ctl_note("userevctl: '%s' is still on, for %s%s", safe_string(event->shown).text, buffer, end);
 }
 
 /* When this returns EXIT_DONE, no record of the events comes any more. */
