@@ -64,7 +64,7 @@ enum wire_kind {
 enum { REGISTER_PERSIST = 1 << 0, REGISTER_MULTI_FORMAT = 1 << 1 };
 
 /* Flags of TRACE and TAIL. */
-enum { TRACE_ON = 1 << 0, TAIL_PAST = 1 << 0, TAIL_NO_FOLLOW = 1 << 1 };
+enum { TRACE_ON = 1 << 0, TRACE_DONE = 1 << 1, TAIL_PAST = 1 << 0, TAIL_NO_FOLLOW = 1 << 1 };
 
 /* Flag of a header: more packets of this answer follow. */
 enum { WIRE_MORE = 1 << 0 };

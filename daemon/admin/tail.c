@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* TRACE and TAIL, with the embedded backend: switch events, and read their records. */
+/* TRACE and TAIL, with the embedded backend: switch events, and read their records. With the others TRACE tells who has switched them. */
+
+#include <fnmatch.h>
+#include <time.h>
 
 #include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
+#include "daemon/registry/event.h"
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"
 
@@ -35,21 +39,61 @@ static int decode_patterns(struct cursor body, uint16_t known_flags, struct patt
 	return 0;
 }
 
-/* TRACE: one row, how many events the patterns matched. */
+static bool patterns_match(const struct patterns *patterns, const struct event *event)
+{
+	char name[DESCRIPTION_NAME_MAX + 1];
+
+	string_copy(name, MIN(sizeof(name), event->name_length + 1U), event->description);
+	for (size_t i = 0; i < patterns->n; i++)
+		if (fnmatch(patterns->at[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+/* Remembers the admin with each event that programs hold: their number, or -ENOMEM. */
+static int trace_note(struct client *client, const struct patterns *patterns)
+{
+	struct registry *registry = client->holder.registry;
+	struct enabled_by admin = { .pid = client->holder.pid, .uid = client->holder.uid };
+	struct timespec now;
+	int n = 0, r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	admin.time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	string_copy(admin.comm, sizeof(admin.comm), client_comm(client));
+	for (struct event *event = event_after(registry, 0); event; event = event_after(registry, event->number)) {
+		if (!patterns_match(patterns, event))
+			continue;
+		r = event_set_enabled_by(registry, event, patterns->flags & TRACE_ON ? &admin : NULL);
+		if (r < 0)
+			return r;
+		n++;
+	}
+	return n;
+}
+
+/* TRACE: one row, how many events the patterns matched. With DONE the admin has switched them in tracefs. */
 int handle_trace(struct client *client, const struct message *message)
 {
 	struct packet *packet;
 	struct patterns patterns;
 	uint64_t matched = 0;
 	size_t list, row;
+	bool done;
+	int noted;
 
-	if (decode_patterns(message->body, TRACE_ON, &patterns) != 0)
+	if (decode_patterns(message->body, TRACE_ON | TRACE_DONE, &patterns) != 0)
 		return REFUSAL_BAD_PACKET;
-	if (!control_has_tracer(client, message->serial))
+	done = patterns.flags & TRACE_DONE;
+	if (!done && !control_has_tracer(client, message->serial))
 		return 0;
-	for (size_t i = 0; i < patterns.n; i++)
+	for (size_t i = 0; i < patterns.n && !done; i++)
 		matched += tracer_switch(client->holder.registry->kernel->tracer, patterns.at[i],
 					 patterns.flags & TRACE_ON);
+	noted = trace_note(client, &patterns);
+	if (noted < 0)
+		return noted;
+	matched = done ? (uint64_t)noted : matched;
 	if (matched == 0) {
 		control_refuse(client, message->serial, REFUSAL_NO_SUCH_EVENT, "no event matches");
 		return 0;

@@ -66,6 +66,23 @@ struct event *event_after(struct registry *registry, uint64_t number)
 	return event;
 }
 
+int event_set_enabled_by(struct registry *registry, struct event *event, const struct enabled_by *enabled_by)
+{
+	if (enabled_by && !event->enabled_by) {
+		event->enabled_by = malloc(sizeof(*enabled_by));
+		if (!event->enabled_by)
+			return -ENOMEM;
+		memory_taken(&registry->memory, sizeof(*enabled_by));
+	}
+	if (enabled_by) {
+		*event->enabled_by = *enabled_by;
+	} else if (event->enabled_by) {
+		memory_freed(&registry->memory, sizeof(*event->enabled_by));
+		free(steal_pointer(event->enabled_by));
+	}
+	return 0;
+}
+
 /* Frees it unless some tenant holds it. */
 static void event_tidy(struct registry *registry, struct event *event)
 {
@@ -76,6 +93,7 @@ static void event_tidy(struct registry *registry, struct event *event)
 	HASH_DELETE(by_key, registry->events, event);
 	registry->n_events--;
 	quota_event_deinit(&event->account);
+	event_set_enabled_by(registry, event, NULL);
 	memory_freed(&registry->memory, sizeof(*event));
 	free(event);
 }
@@ -92,6 +110,7 @@ static int event_new(struct registry *registry, const struct description *descri
 	event->name_length = (uint16_t)description->name_length;
 	event->length = (uint16_t)description->length;
 	event->first.tenant = NULL;
+	event->enabled_by = NULL;
 	LIST_INIT(&event->grants);
 	memcpy(event->description, description->canonical, description->length + 1);
 	HASH_ADD_KEYPTR_BYHASHVALUE(by_key, registry->events, event->description, key.length, key.hash, event);

@@ -33,12 +33,21 @@ struct grant {
 	LIST_ENTRY(grant) in_event;
 };
 
+/* The admin that has switched an event on. */
+struct enabled_by {
+	uint64_t time; /* ns since 1970 */
+	pid_t pid;
+	uid_t uid;
+	char comm[16];
+};
+
 struct event {
 	uint64_t number; /* grows; for listings */
 	struct quota_event account;
 	struct grant_list grants;
-	struct grant first; /* one of them; usually there is no other */
-	uint16_t flags;	    /* REGISTER_MULTI_FORMAT: others of the same name have other fields */
+	struct grant first;	       /* one of them; usually there is no other */
+	struct enabled_by *enabled_by; /* NULL: it is off, or the daemon does not know; ends with the daemon */
+	uint16_t flags;		       /* REGISTER_MULTI_FORMAT: others of the same name have other fields */
 	uint16_t name_length;
 	uint16_t length; /* of the description */
 	UT_hash_handle by_key;
@@ -93,6 +102,8 @@ void grants_end(struct registry *);
 
 /* The event that a client of the tenant means. Its fields may be other ones unless it is one of many formats; see grant_ask(). */
 struct event *event_meant(const struct tenant *, const struct description *, uint16_t *flags);
+/* NULL: an admin has switched it off. 0 or -ENOMEM. */
+int event_set_enabled_by(struct registry *, struct event *, const struct enabled_by *);
 /* Not one of many formats. The name need not be terminated. */
 struct event *event_by_name(const struct registry *, const char *name, size_t length);
 /* The first event with a number above this; NULL at the end. */

@@ -339,6 +339,12 @@ fi
 check 'and foreign events' says '^demo_foreign	off	-	foreign	-	u32 n$' "$ctl" events
 check 'a pattern matches events of programs' says '^1 event is on' "$ctl" enable 'demo*'
 check '… indeed' enabled demo_request
+check '… and the admin is named' event demo_request 'it["enabled_by"]["uid"] == 0 and it["enabled_by"]["comm"] == "userevctl" and it["enabled_by"]["pid"] > 1 and it["enabled_by"]["time"] > 1e18'
+check '… in a column' says '	userevctl-[0-9]+, user 0, 20[0-9-]+ [0-9:]+$' "$ctl" events --full demo_request
+check '… which is there only with --full' says_not 'user 0' "$ctl" events demo_request
+echo 0 >$tracefs/events/user_events/demo_request/enable
+check '… not when another program has switched it off' event demo_request '"enabled_by" not in it'
+echo 1 >$tracefs/events/user_events/demo_request/enable
 check '… and never foreign events' is_off demo_foreign
 check '… with a message if it matches nothing else' says 'foreign events only' "$ctl" enable 'demo_f*'
 check 'status shows each event with its tracers, programs and tenants' says "^demo_request	on	ftrace	requests-[0-9]+	/userevctl-test" "$ctl" status
@@ -358,6 +364,9 @@ check '… as JSON' json '"on" not in it[0] and it[0]["holders_total"] == 1' as_
 check '… and may not switch' exits 4 as_nobody "$scratch/userevctl" disable demo_request
 check '… nor look on' exits 4 as_nobody "$scratch/userevctl" tail
 check 'disable' says '^1 event is off' "$ctl" disable demo_request
+echo 1 >$tracefs/events/user_events/demo_request/enable
+check '… after which no admin is named' event demo_request 'it["on"] and "enabled_by" not in it'
+echo 0 >$tracefs/events/user_events/demo_request/enable
 check '… indeed' is_off demo_request
 check 'doctor is content' exits 0 "$ctl" doctor
 check '… and has seen its record' says 'record.*came back' "$ctl" doctor

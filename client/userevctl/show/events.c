@@ -3,6 +3,7 @@
 /* events: the events, their tracers and their holders. `status` ends with the same table. */
 
 #include <inttypes.h>
+#include <time.h>
 
 #include "client/userevctl/show/show.h"
 #include "client/userevctl/show/tenant_name.h"
@@ -42,11 +43,35 @@ static void put_holders(struct table *table, const struct tracing *tracing, cons
 	table_put(table, shown > 0 ? STYLE_PLAIN : STYLE_DIM, buffer);
 }
 
-enum { EVENT, STATE, USED_BY, RECORDS, BAD, HELD_BY, TENANTS, FIELDS, COLUMNS };
+/* The admin that has switched it on through userevctl. Empty if it has been switched off in tracefs since then. */
+static struct cursor enabled_by(const struct tracing *tracing, const struct event *event)
+{
+	struct cursor admins = row_rows(event->row, "enabled_by"), admin = { 0 };
+
+	if (event->on || tracing->blind)
+		row_next_item(&admins, &admin);
+	return admin;
+}
+
+static void put_enabled_by(struct table *table, struct cursor admin)
+{
+	time_t seconds = (time_t)(row_get_u64(admin, "time") / NS_PER_S);
+	char date[32], buffer[128] = "";
+	struct tm broken = { 0 };
+
+	localtime_r(&seconds, &broken);
+	strftime(date, sizeof(date), "%F %T", &broken);
+	if (admin.left > 0)
+		snprintf(buffer, sizeof(buffer), "%.40s-%" PRIu64 ", user %" PRIu64 ", %s",
+			 row_string(admin, "comm").text, row_get_u64(admin, "pid"), row_get_u64(admin, "uid"), date);
+	table_put(table, STYLE_PLAIN, buffer);
+}
+
+enum { EVENT, STATE, USED_BY, RECORDS, BAD, HELD_BY, TENANTS, FIELDS, ENABLED_BY, COLUMNS };
 static const struct column columns[COLUMNS] = {
 	{ "EVENT", COLUMN_PATH, 0 },	 { "STATE", COLUMN_TEXT, 0 },  { "USED BY", COLUMN_LIST, 0 },
 	{ "RECORDS", COLUMN_NUMBER, 0 }, { "BAD", COLUMN_NUMBER, 0 },  { "HELD BY", COLUMN_LONG, 0 },
-	{ "TENANTS", COLUMN_LIST, 0 },	 { "FIELDS", COLUMN_LONG, 0 },
+	{ "TENANTS", COLUMN_LIST, 0 },	 { "FIELDS", COLUMN_LONG, 0 }, { "ENABLED BY", COLUMN_TEXT, 0 },
 };
 
 static void put_event(struct table *table, const struct tracing *tracing, const struct event *event)
@@ -73,6 +98,21 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 		put_holders(table, tracing, event, false);
 	put_holders(table, tracing, event, true);
 	table_put(table, STYLE_PLAIN, fields ? fields : "");
+	put_enabled_by(table, enabled_by(tracing, event));
+}
+
+/* As they are, but "enabled_by" as an object. */
+static void put_row_fields(struct json *json, struct cursor row, struct cursor admin)
+{
+	struct row_field field;
+
+	while (row_next(&row, &field) > 0)
+		if (field.key_length != strlen("enabled_by") || memcmp(field.key, "enabled_by", field.key_length) != 0)
+			json_put_fields(json, (const struct row_field[]){ field, { 0 } });
+	if (admin.left == 0)
+		return;
+	json_put_key(json, "enabled_by");
+	json_row(json, admin);
 }
 
 /* All fields of the daemon's row, and behind them those of tracefs. */
@@ -82,7 +122,7 @@ static void event_json(struct json *json, const struct tracing *tracing, const s
 	char text[4 * WIRE_DESCRIPTION_MAX];
 
 	json_begin(json, '{');
-	json_row_fields(json, event->row);
+	put_row_fields(json, event->row, enabled_by(tracing, event));
 	if (event->foreign) {
 		const char *fields = tracing_fields(event);
 
@@ -124,6 +164,8 @@ size_t events_print(const struct tracing *tracing, bool in_status)
 		table.hidden |= in_status ? 1 << USED_BY : 1 << USED_BY | 1 << TENANTS;
 	if (in_status)
 		table.hidden |= 1 << FIELDS;
+	if (in_status || !tracing->ctl->output.full)
+		table.hidden |= 1 << ENABLED_BY;
 	for (; (event = tracing_next(tracing, event)); count++)
 		put_event(&table, tracing, event);
 	if (count > 0)

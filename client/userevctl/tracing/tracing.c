@@ -121,11 +121,14 @@ int tracing_turn(struct tracing *tracing, bool on, uint64_t *ret_events)
 			return tracefs_explain(on ? "switch events on" : "switch events off", r);
 		*ret_events += r > 0;
 	}
+	/* Otherwise the daemon only remembers who did it, for `events`; an older one refuses. */
+	if (!tracing->no_daemon)
+		r = ask_about_patterns(tracing, KIND_TRACE, (on ? TRACE_ON : 0) | (tracing->kernel ? TRACE_DONE : 0),
+				       &control);
+	if (r == 0 && control)
+		r = control_next_row(control, &row);
 	if (tracing->kernel)
 		return EXIT_DONE;
-	r = ask_about_patterns(tracing, KIND_TRACE, on ? TRACE_ON : 0, &control);
-	if (r == 0)
-		r = control_next_row(control, &row);
 	if (r <= 0)
 		return control_explain(tracing->ctl->control_socket, r < 0 ? r : -EBADMSG);
 	*ret_events = row_get_u64(row, "events");
