@@ -105,7 +105,8 @@ def report(tree):
 
     one_shot = [(name, function) for name, function, lines, static in functions
                 if static and lines <= SHORT_FUNCTION + 3 and tree.is_one_shot(name, function)]
-    print(f"\n{len(one_shot)} static functions of at most {SHORT_FUNCTION} lines are called once")
+    print(f"\n{len(one_shot)} static functions of at most {SHORT_FUNCTION} lines are called once, "
+          f"{sum(not name.startswith(NEWER) for name, _ in one_shot)} of them without what is newer")
     for name, function in one_shot if arguments.list else []:
         print(f"          {function}() in {name}")
 
