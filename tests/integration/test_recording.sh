@@ -70,6 +70,9 @@ for filter in '' n 'n >' 'n > 1 &&' 'n > 1 n' 'n ~ 5' 'n > "a"' 'n == "a' '(n > 
 	check "no filter: $filter" exits 2 "$ctl" report --filter="$filter" "$file"
 done
 check '… with the place of the mistake' says "needs an integer, or a text in quotes at '&& n > 2'" "$ctl" report --filter='n > && n > 2' "$file"
+check 'records since a time' json 'len(it) == 101' "$ctl" report --json --since=1h "$file"
+check '… which none is' says_nothing "$ctl" report --since="$(date -d '+1 hour' '+%F %T')" "$file"
+check '… and no time' exits 2 "$ctl" report --since=yesterday "$file"
 check '--count ends it' json 'len(it) == 3' "$ctl" report --count=3 --json "$file"
 check 'a timeline for viewers' json '(lambda events: len([e for e in events if e["ph"] == "i"]) == 101 and
 	{e["name"] for e in events if e["ph"] == "M"} == {"process_name", "thread_name"} and

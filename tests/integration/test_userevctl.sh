@@ -123,6 +123,8 @@ check 'tail of past records, as JSON' json 'all(row["event"] == "demo_request" f
 	"$ctl" tail --past --no-follow --json demo_request
 check 'tail ends after --timeout' exits 0 "$ctl" tail --timeout=1
 check 'tail of an unknown event names those that look alike' says demo_request "$ctl" tail demo_requests
+check '… since a time' says 'demo_request.*status=' "$ctl" tail --since=1h --no-follow demo_request
+check '… which is to come' says_nothing "$ctl" tail --since="$(date -d '+1 hour' '+%F %T')" --no-follow demo_request
 check 'tail on a narrow terminal' says 'demo_r' "$ctl" --width=60 tail --past --no-follow --count=1 demo_request
 check 'events on a narrow terminal' says 'demo_request' "$ctl" --width=60 events --full
 check 'tenants of a pattern that matches none' exits 1 "$ctl" tenants '/nowhere/*'

@@ -13,7 +13,7 @@ struct report {
 	struct record_view view;
 	const char *format; /* NULL: as tail */
 	const char *directory;
-	const char *filter; /* NULL: none */
+	const char *filter, *since; /* NULL: none */
 	struct reading *reading;
 	struct timeline *timeline; /* NULL: another format; the same of: */
 	struct ctf *ctf;
@@ -172,6 +172,8 @@ static int report_run(struct ctl *ctl)
 		ctl_error("report: the filter needs %s at '%s'.", expected, excerpt_of(at).text);
 		return EXIT_USAGE;
 	}
+	if (!record_view_set_since(&report.view, "report", report.since))
+		return EXIT_USAGE;
 	report.view.output = &ctl->output;
 	r = report_all(&report);
 	output = ctl_finish(ctl);
@@ -186,6 +188,8 @@ static const struct option_row report_options[] = {
 	TEXT_ROW("output", "DIR", struct report, directory, "the directory of ctf, which is made"),
 	TEXT_ROW("filter", "FILTER", struct report, filter,
 		 "only matching records: a filter of the kernel's, as 'us > 1000'"),
+	TEXT_ROW("since", "TIME", struct report, since,
+		 "only records since then: 5m ago, 12:34, '2026-11-26 12:34:56'"),
 	TEXT_ROW("tenant", "TENANT", struct report, view.tenant, "only records of tenants with this name or path"),
 	NUMBER_ROW("count", "N", struct report, view.most, 1, UINT64_MAX, "end after N records"),
 	{ 0 },

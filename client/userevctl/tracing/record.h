@@ -33,6 +33,7 @@ struct record_view {
 	struct record_sink *sink; /* NULL: the records are printed */
 	bool full;		  /* the sink takes no more */
 	const char *tenant;	  /* a pattern: of these alone; NULL: of all */
+	uint64_t since;		  /* ns since 1970: not of earlier ones */
 	uint64_t records;
 	uint64_t missed;
 	uint64_t most;	  /* ends after so many; 0: never */
@@ -46,5 +47,12 @@ void record_view_missed(struct record_view *, uint64_t missed);
 /* Receives a packet, prints its records, and flushes: 0 or the errno of control_next_packet(). */
 int record_view_take(struct record_view *, struct control *);
 bool record_view_done(const struct record_view *);
+/*
+ * since.c: "5m" ago, or a time or date, "12:34", "2026-11-26 12:34:56", of this machine's time zone. `now` and the result are ns since 1970.
+ * False: it is none.
+ */
+bool since_parse(const char *text, uint64_t now, uint64_t *ret);
+/* Of an option, if it is not NULL. False after a message. */
+bool record_view_set_since(struct record_view *, const char *command, const char *since);
 /* 0 or a negative errno of the output. */
 int record_view_flush(const struct record_view *);

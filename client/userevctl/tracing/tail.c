@@ -14,7 +14,7 @@ struct tail {
 	bool no_follow;
 	bool wait;
 	bool foreign;
-	const char *filter;
+	const char *filter, *since;
 	uint64_t timeout;  /* s; 0: none */
 	uint64_t deadline; /* ns on the monotonic clock; UINT64_MAX: none */
 };
@@ -67,6 +67,9 @@ static int tail_run(struct ctl *ctl)
 	int r, signal_number;
 
 	options_read(ctl, &tail, 0, INT32_MAX);
+	if (!record_view_set_since(&tail.view, "tail", tail.since))
+		return EXIT_USAGE;
+	tail.past |= tail.since != NULL;
 	tail.deadline = tail.timeout > 0 ? ctl_now_ns() + tail.timeout * NS_PER_S : UINT64_MAX;
 	r = tail_run_with(&tail);
 	signal_number = tail.tracing ? tail.tracing->signal : 0;
@@ -78,6 +81,7 @@ static int tail_run(struct ctl *ctl)
 
 static const struct option_row tail_options[] = {
 	FLAG_ROW("past", struct tail, past, "first show records that the daemon still keeps"),
+	TEXT_ROW("since", "TIME", struct tail, since, "of these only the ones since then: 5m ago, or 12:34"),
 	FLAG_ROW("no-follow", struct tail, no_follow, "end where the present begins"),
 	NUMBER_ROW("count", "N", struct tail, view.most, 1, UINT64_MAX, "end after N records"),
 	NUMBER_ROW("timeout", "SECONDS", struct tail, timeout, 1, UINT32_MAX, "end after this time"),
