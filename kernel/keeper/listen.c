@@ -46,7 +46,7 @@ static int bind_path(int fd, const char *path, uid_t owner)
 	if (unlink(path) < 0 && errno != ENOENT)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)&address, length) < 0 || chmod(path, 0600) < 0 ||
-	    lchown(path, owner, (gid_t)-1) < 0 || listen(fd, BACKLOG) < 0)
+	    chown(path, owner, (gid_t)-1) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
 	return 0;
 }

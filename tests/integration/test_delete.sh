@@ -80,7 +80,7 @@ check '… and names those that look alike' says 'lasting' "$ctl" delete lastin
 check 'nothing is deleted if one name is unknown' exits 1 "$ctl" delete lasting lastin
 if [ "$backend" != enable-address ]; then
 	check 'no event is persistent here' says "in-use.*it is not persistent, and ends with python3-$program of tenant /" "$ctl" delete lasting
-	check '… which the list shows' json 'not any(one["persistent"] for one in it)' "$ctl" events --json
+	check '… which the list shows' json 'not any(one.get("persistent") for one in it)' "$ctl" events --json
 else
 	check 'the event of a program stays' exits 1 "$ctl" delete 'last*'
 	check '… with the name of the program' says "in-use.*python3-$program of tenant /.* has it: try again when it has ended" "$ctl" delete lasting

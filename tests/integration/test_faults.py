@@ -26,9 +26,9 @@ SAMPLE, INTERRUPTED_EVERY, RACE_SECONDS = 50, 37, 3
 HARMLESS = """
 # pure, or about the process's own memory
 asprintf atexit clearerr dirname fnmatch free getauxval getenv getopt_long gmtime_r inet_ntop localtime_r mbrtowc memchr memcmp memcpy memmove memrchr memset
-malloc_trim mbtowc mempcpy mprotect munmap madvise newlocale open_memstream optarg opterr optind optopt qsort qsort_r secure_getenv setenv setlocale sigaddset sigemptyset
+malloc_trim mbtowc mempcpy mktime mprotect munmap madvise newlocale open_memstream optarg opterr optind optopt qsort qsort_r secure_getenv setenv setlocale sigaddset sigemptyset
 sigfillset snprintf stpcpy strcasecmp strcasestr strncat strchr strchrnul strcmp strcpy strcspn strerror strftime strlen strncmp strnlen strpbrk strrchr strsep
-regcomp regexec strsignal strspn strstr strtod strtof strtol strtoul strtoull strerrorname_np vasprintf vsnprintf wcwidth environ unsetenv uselocale puts
+regcomp regexec strsignal strptime strspn strstr strtod strtof strtol strtoul strtoull strerrorname_np vasprintf vsnprintf wcwidth environ unsetenv uselocale puts
 
 # always succeeds, or has no result for an unknown name
 clock_gettime dirfd fileno getegid geteuid getgid getgrgid getpgrp getpid getppid getpwuid gettid getuid isatty sched_yield sysconf

@@ -14,25 +14,33 @@ done
 exec 7>"$scratch/counted" 8>"$scratch/other"
 within says '^other' "$ctl" events
 
-# counted EXPRESSION OPTION…: after stats has run while 150 and 50 records came. `of(NAME)` is the last total of this name, if the intervals
-# add up to it.
+# is_counted EXPRESSION: `lines` of stats, and `of(NAME)`, the last total of this name, if the intervals add up to it.
+is_counted()
+{
+	json "(lambda lines: (lambda of: $1)(lambda name: (lambda all: all and sum(one['records'] for one in all) == all[-1]['total'] and all[-1]['total'])
+		([one for one in lines if name in one.values()])))(it if isinstance(it, list) else [it])" cat "$scratch/stats"
+}
+
+# counted EXPRESSION OPTION…: when 150 and 50 records have come, and an interval later.
 counted()
 {
 	local expression=$1
 	shift
-	"$ctl" stats --json --count=4 "$@" >"$scratch/stats" 2>&1 &
+	env --default-signal=INT "$ctl" stats --json "$@" >"$scratch/stats" 2>&1 &
 	local stats=$!
 	within json 'any(one["on"] for one in it)' "$ctl" events --json
 	seq 0 149 | sed 's/^/n=/' >&7
 	seq 0 49 | sed 's/^/n=/' >&8
+	within is_counted "$expression"
+	sleep 1.1
+	kill -INT $stats
 	wait $stats
-	json "(lambda of: $expression)(lambda name: (lambda all: all and sum(one['records'] for one in all) == all[-1]['total'] and all[-1]['total'])
-		([one for one in it if name in one.values()]))" cat "$scratch/stats"
+	is_counted "$expression"
 }
 check 'records by event' counted 'of("counted") == 150 and of("other") == 50' '*'
 check '… of the named ones alone' counted 'of("counted") == 150 and of("other") == []' 'c*'
 check '… by program' counted 'of("userevctl") == 200' --by=program '*'
-check '… by tenant' counted 'it[-1]["total"] == 200 and of(it[-1]["tenant"]) == 200' --by=tenant '*'
+check '… by tenant' counted 'lines[-1]["total"] == 200 and of(lines[-1]["tenant"]) == 200' --by=tenant '*'
 check '… of another tenant' says_nothing "$ctl" stats --count=1 --tenant=nobody '*'
 
 (while sleep 0.1; do echo n=1; done >&7) &
