@@ -6,9 +6,10 @@
  *
  *	containerd, CRI-O	annotations, of a pod's container
  *	Podman, CRI-O's own	names in containers.json, two directories above the bundle
- *	Docker			config.v2.json of the container; its bundle is in the namespace "moby" of containerd
  *	nerdctl			an annotation
  *	ctr, crun, runc		the id
+ *
+ * Docker has no hooks; see userevd-docker-names.service.
  */
 
 #include <fcntl.h>
@@ -93,26 +94,6 @@ static bool name_of_storage(const char *bundle, struct naming *ret)
 	return false;
 }
 
-/* "/NAME" */
-static bool name_of_docker(struct naming *ret)
-{
-	_cleanup_(freep) char *text = NULL;
-	struct json_value whole;
-	char path[PATH_MAX];
-	size_t size;
-
-	snprintf(path, sizeof(path), "/var/lib/docker/containers/%s/config.v2.json", ret->id);
-	if (strchr(ret->id, '/'))
-		return false;
-	text = read_whole(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), &size);
-	whole = (struct json_value){ text, text + size };
-	if (!json_string_of(json_member(whole, "Name"), ret->name, sizeof(ret->name)))
-		return false;
-	if (*ret->name == '/')
-		memmove(ret->name, ret->name + 1, strlen(ret->name));
-	return true;
-}
-
 static void find_name(struct json_value annotations, const char *bundle, struct naming *ret)
 {
 	char manager[32] = "";
@@ -122,11 +103,9 @@ static void find_name(struct json_value annotations, const char *bundle, struct 
 	annotation(annotations, "io.container.manager", manager, sizeof(manager));
 	string_copy(ret->engine, sizeof(ret->engine),
 		    streq(manager, "libpod")	     ? "podman"
-		    : strstr(bundle, "/moby/")	     ? "docker"
 		    : strstr(bundle, "/containerd/") ? "containerd"
 						     : "container");
-	if (name_of_storage(bundle, ret) || (streq(ret->engine, "docker") && name_of_docker(ret)) ||
-	    annotation(annotations, "nerdctl/name", ret->name, sizeof(ret->name)))
+	if (name_of_storage(bundle, ret) || annotation(annotations, "nerdctl/name", ret->name, sizeof(ret->name)))
 		return;
 	string_copy(ret->name, sizeof(ret->name), ret->id);
 }

@@ -100,7 +100,6 @@ TEST(each_engine_has_its_place_for_names)
 		{ "/run/containerd/io.containerd.runtime.v2.task/default/shop", "", ID, "containerd", "" },
 		{ "/run/containerd/io.containerd.runtime.v2.task/default/shop", "\"nerdctl/name\":\"shop\"", "shop",
 		  "containerd", "" },
-		{ "/run/containerd/io.containerd.runtime.v2.task/moby/shop", "", ID, "docker", "" },
 		{ "/nowhere/" ID "/userdata", "\"io.container.manager\":\"libpod\"", ID, "podman", "" },
 		{ "/nowhere", "", ID, "container", "" },
 		{ "/run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID,
