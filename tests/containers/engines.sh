@@ -15,6 +15,7 @@
 #
 #	outlive_ENGINE NAME	kills the part of the engine without which the container lives on, if there is such a part
 #	own_ENGINE NAME		a check of its own, if it has one
+#	root_ENGINE		who is inside in place of root, if there is none
 #
 # Sourced behind checks.sh and service.sh. Commands of the manual are split into words.
 # shellcheck disable=SC2086,SC2154
@@ -34,8 +35,8 @@ command_of()
 like()
 {
 	local verb
-	for verb in prepare version start leader tenant name inside kill; do
-		declare -F "${verb}_$1" >/dev/null || eval "${verb}_$1() { ${verb}_$2 \"\$@\"; }"
+	for verb in prepare version start leader tenant name inside kill outlive; do
+		declare -F "${verb}_$1" >/dev/null || ! declare -F "${verb}_$2" >/dev/null || eval "${verb}_$1() { ${verb}_$2 \"\$@\"; }"
 	done
 }
 
@@ -232,6 +233,11 @@ kill_podman_rootless()
 	as_user "$1" podman kill "$1" && as_user "$1" podman rm --force --time=0 "$1"
 }
 
+outlive_podman_rootless()
+{
+	kill -KILL "$(as_user "$1" podman inspect --format='{{.State.ConmonPid}}' "$1")"
+}
+
 # With a policy each of its containers is a tenant, and the name is the user's claim.
 prepare_podman_tenants()
 {
@@ -397,6 +403,20 @@ kill_nspawn()
 	machinectl kill --signal=KILL "$1"
 }
 
+# changes_directory COMMAND…: of a container whose root is root of the host.
+changes_directory()
+{
+	"$@" sh -c 'mount -o remount,bind,rw /run/userevd/client; touch /run/userevd/client/mine'
+	rm /run/userevd/client/mine
+}
+
+# Without -U, as the manual warns.
+own_nspawn()
+{
+	local command
+	command=$(command_of systemd-nspawn) && cp -a $storage/files $storage/root && changes_directory ${command/ -U} $storage/root --quiet
+}
+
 # --- LXC, with a user namespace ---
 
 prepare_lxc()
@@ -458,6 +478,13 @@ kill_lxc()
 	lxc-stop --kill --name="$1"
 }
 
+# Without lxc.idmap, as the manual warns.
+own_lxc()
+{
+	mkdir /var/lib/lxc/root && sed "/lxc.init\|lxc.idmap\|userns.conf/d; s#$storage/shifted#$storage/files#" "/var/lib/lxc/$1/config" >/var/lib/lxc/root/config &&
+		changes_directory lxc-start --name=root --foreground --
+}
+
 # --- a service of systemd with files of its own ---
 
 prepare_service()
@@ -493,7 +520,8 @@ name_service()
 	echo "$1.service"
 }
 
-# It has one user, and no root.
+# It has one user.
+root_service() { echo 'its user'; }
 inside_service()
 {
 	local pid

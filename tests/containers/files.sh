@@ -82,6 +82,8 @@ kill_podman_unit()
 }
 
 like podman_unit podman
+# The unit ends with conmon.
+unset -f outlive_podman_unit
 
 # --- Podman, with the seccomp profile that the manual makes of its own ---
 
@@ -93,9 +95,10 @@ prepare_podman_seccomp()
 	) && prepare_podman
 }
 
+# The manual's command names a file of this folder.
 start_podman_seccomp()
 {
-	start_podman "$1" --security-opt=seccomp=$storage/mine.json
+	(cd $storage && podman_by=--security-opt start_podman "$1" --device=userevd.dev/events=all)
 }
 
 # registering_says PATTERN OPTION…: the answer to an ioctl of user_events, in a container with these options.

@@ -31,6 +31,7 @@ tenant_podman_pod()
 }
 name_podman_pod() { echo "$1-$1 (podman)"; }
 inside_podman_pod() { inside_podman "$1-$1" "${@:2}"; }
+outlive_podman_pod() { outlive_podman "$1-$1"; }
 kill_podman_pod() { podman pod rm --force --time=0 "$1"; }
 like podman_pod podman
 
