@@ -34,7 +34,10 @@ hold()
 		events = [userev.event(text, persist=sys.argv[1] == "enable-address") for text in sys.argv[2:]]
 		time.sleep(600)' "$backend" "$@"
 	program=$!
-	within says "^${1%% *}	" "$ctl" events
+	local one
+	for one; do
+		within says "^${one%% *}	" "$ctl" events
+	done
 }
 
 end_program()
