@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/integration/tool.sh
 tracefs=/sys/kernel/tracing
 mkdir "$scratch/policy"
-export PYTHONPATH=$PWD/client/python
+export PYTHONPATH=$PWD/client/python USEREV_WAIT=60000 # by default a declaration waits 0.1 s, and later ones not at all
 
 # start_keeper: as systemd starts it.
 start_keeper()
