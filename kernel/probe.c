@@ -78,19 +78,9 @@ static void probe_find_tracefs(FILE *mountinfo, struct probe *probe)
 	}
 }
 
-static enum wire_backend abi_by_ioctl(int data)
-{
-	struct uapi_register empty = { .size = sizeof(empty) };
-
-	if (ioctl(data, UAPI_IOCTL_REGISTER, &empty) == 0)
-		return BACKEND_EMBEDDED; /* not user_events */
-	if (errno == EINVAL)
-		return BACKEND_ENABLE_ADDRESS;
-	return errno == EFAULT ? BACKEND_STATUS_PAGE : BACKEND_EMBEDDED;
-}
-
 void probe_tracefs(int tracefs, struct probe *ret)
 {
+	struct uapi_register empty = { .size = sizeof(empty) };
 	_cleanup_(fd_closep) int data = -1;
 
 	ret->has_user_events = faccessat(tracefs, "user_events_data", F_OK, 0) == 0;
@@ -98,10 +88,14 @@ void probe_tracefs(int tracefs, struct probe *ret)
 		return;
 	data = openat(tracefs, "user_events_data", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	ret->may_open = data >= 0;
-	if (ret->may_open)
-		ret->kind = abi_by_ioctl(data);
-	else
+	if (!ret->may_open)
 		ret->kind = access(USER_EVENTS_MAX, F_OK) == 0 ? BACKEND_ENABLE_ADDRESS : BACKEND_STATUS_PAGE;
+	else if (ioctl(data, UAPI_IOCTL_REGISTER, &empty) == 0)
+		ret->kind = BACKEND_EMBEDDED; /* not user_events */
+	else
+		ret->kind = errno == EINVAL   ? BACKEND_ENABLE_ADDRESS
+			    : errno == EFAULT ? BACKEND_STATUS_PAGE
+					      : BACKEND_EMBEDDED;
 }
 
 #define MOUNT_IT "mount -t tracefs tracefs /sys/kernel/tracing"

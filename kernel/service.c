@@ -30,11 +30,20 @@ static bool is_for_us(const char *variable)
 	return read_variable(variable, INT32_MAX, &pid) == NUMBER_GOOD && pid == (uint64_t)getpid();
 }
 
-static int take_all(int n, char *names, service_take *take, void *data)
+int service_take_fds(service_take *take, void *data)
 {
+	const char *given = getenv("LISTEN_FDNAMES");
+	_cleanup_(freep) char *copy = NULL;
+	char *names;
+	uint64_t n = 0;
 	int r = 0;
 
-	for (int fd = FIRST_FD; fd < FIRST_FD + n; fd++) {
+	if (is_for_us("LISTEN_PID")) {
+		copy = strdup(given ? given : "");
+		r = !copy ? -ENOMEM : read_variable("LISTEN_FDS", FDS_MAX, &n) == NUMBER_TOO_LARGE ? -E2BIG : 0;
+	}
+	names = copy;
+	for (int fd = FIRST_FD; fd < FIRST_FD + (int)n; fd++) {
 		const char *name = strsep(&names, ":");
 
 		if (r == 0 && !name)
@@ -46,26 +55,10 @@ static int take_all(int n, char *names, service_take *take, void *data)
 		else
 			fd_close(fd);
 	}
-	return r < 0 ? r : n;
-}
-
-int service_take_fds(service_take *take, void *data)
-{
-	const char *names = getenv("LISTEN_FDNAMES");
-	_cleanup_(freep) char *copy = NULL;
-	uint64_t n = 0;
-	int r = 0;
-
-	if (is_for_us("LISTEN_PID")) {
-		copy = strdup(names ? names : "");
-		r = !copy ? -ENOMEM : read_variable("LISTEN_FDS", FDS_MAX, &n) == NUMBER_TOO_LARGE ? -E2BIG : 0;
-	}
-	if (r == 0)
-		r = take_all((int)n, copy, take, data);
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
-	return r;
+	return r < 0 ? r : (int)n;
 }
 
 int service_notify(const char *text, const int *fds, size_t n)

@@ -9,11 +9,6 @@
 #include "protocol/layout.h"
 #include "protocol/wire.h"
 
-static int verdict(bool good)
-{
-	return good ? REFUSAL_NONE : REFUSAL_BAD_PACKET;
-}
-
 /* Text for printing and comparing: without NUL. */
 static const char *take_text(struct cursor *cursor, size_t length)
 {
@@ -71,7 +66,7 @@ int decode_fixed(struct cursor body, uint16_t kind, void *ret)
 	layout_get(&body, fixed->layout, ret, fixed->size);
 	if (fixed->most < UINT32_MAX)
 		memcpy(&checked, (const uint8_t *)ret + fixed->checked, sizeof(checked));
-	return verdict(checked <= fixed->most);
+	return checked <= fixed->most ? REFUSAL_NONE : REFUSAL_BAD_PACKET;
 }
 
 int decode_welcome(struct cursor body, struct wire_welcome *ret, struct string_item *ret_tenant)

@@ -63,26 +63,6 @@ static int connection_connect(const char *path, int64_t deadline, int *ret)
 	return r;
 }
 
-/* Of two default sockets that fail, the error is that of the first one that exists. */
-static int connection_find(struct connection *connection, int64_t deadline, int *ret)
-{
-	const char *const paths[] = {
-		connection->socket[0] ? connection->socket : "/run/userevd/client/userevd.sock",
-		connection->socket[0] ? NULL : "/run/userevd.sock",
-	};
-	int error = -ENOENT;
-
-	for (size_t i = 0; error != 0 && i < ARRAY_SIZE(paths) && paths[i]; i++) {
-		int r = connection_connect(paths[i], deadline, ret);
-
-		if (i == 0 || r == 0 || (error == -ENOENT && r != -ENOENT)) {
-			connection->tried = paths[i];
-			error = r;
-		}
-	}
-	return error;
-}
-
 /* The epoll instance begins or ends to follow the connection. Without an instance this has no effect. */
 static void connection_follow(const struct connection *connection, int operation)
 {
@@ -108,9 +88,21 @@ int connection_poll_fd(struct connection *connection)
 
 int connection_open(struct connection *connection, int64_t deadline)
 {
-	int fd = -1, r;
+	const char *const paths[] = {
+		connection->socket[0] ? connection->socket : "/run/userevd/client/userevd.sock",
+		connection->socket[0] ? NULL : "/run/userevd.sock",
+	};
+	int fd = -1, r = -ENOENT;
 
-	r = connection_find(connection, deadline, &fd);
+	/* Of two default sockets that fail, the error is that of the first one that exists. */
+	for (size_t i = 0; r != 0 && i < ARRAY_SIZE(paths) && paths[i]; i++) {
+		int error = connection_connect(paths[i], deadline, &fd);
+
+		if (i == 0 || error == 0 || (r == -ENOENT && error != -ENOENT)) {
+			connection->tried = paths[i];
+			r = error;
+		}
+	}
 	if (r < 0)
 		return r;
 	connection->fd = file_move_up(fd);

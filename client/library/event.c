@@ -89,7 +89,7 @@ _public_ const char *userev_refusal(void)
 	return sentence_last();
 }
 
-static const char *event_connection_problem(const struct userev *userev)
+_public_ const char *userev_why(const struct userev_event *event)
 {
 	static const struct {
 		int error;
@@ -104,17 +104,6 @@ static const char *event_connection_problem(const struct userev *userev)
 		{ -EPROTO, "the daemon's answer is not valid" },
 		{ -ECONNRESET, "the daemon has closed the connection" },
 	};
-
-	if (userev->sentence[0])
-		return userev->sentence;
-	for (size_t i = 0; i < ARRAY_SIZE(problems); i++)
-		if (problems[i].error == userev->error)
-			return problems[i].text;
-	return "there is no connection to the daemon";
-}
-
-_public_ const char *userev_why(const struct userev_event *event)
-{
 	LOCK_LIBRARY;
 	const struct stream *stream = stream_at(event->place);
 	const struct sentence *refusal;
@@ -126,7 +115,14 @@ _public_ const char *userev_why(const struct userev_event *event)
 		return NULL;
 	userev = userev_of(stream);
 	refusal = sentence_refusal(&batch_of(&userev->events, event)->sentences, event);
-	return refusal ? refusal->text : event_connection_problem(userev);
+	if (refusal)
+		return refusal->text;
+	if (userev->sentence[0])
+		return userev->sentence;
+	for (size_t i = 0; i < ARRAY_SIZE(problems); i++)
+		if (problems[i].error == userev->error)
+			return problems[i].text;
+	return "there is no connection to the daemon";
 }
 
 _public_ const char *userev_event_name(const struct userev_event *event)

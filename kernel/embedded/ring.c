@@ -87,20 +87,6 @@ static void ring_drop_oldest(struct ring *ring)
 		ring->wrapped = false;
 }
 
-static void ring_make_room(struct ring *ring, size_t space)
-{
-	while ((ring->wrapped ? ring->head : ring->bytes) - ring->tail < space) {
-		if (ring->wrapped) {
-			ring_drop_oldest(ring);
-			continue;
-		}
-		if (ring->tail < ring->bytes)
-			ring_entry_at(ring, ring->tail)->size = MARK;
-		ring->tail = 0;
-		ring->wrapped = true;
-	}
-}
-
 void *ring_push(struct ring *ring, size_t size)
 {
 	struct entry *entry;
@@ -111,7 +97,17 @@ void *ring_push(struct ring *ring, size_t size)
 		ring->data = calloc(1, ring->bytes);
 	if (!ring->data)
 		return NULL;
-	ring_make_room(ring, entry_space(size));
+	/* Room behind the tail. */
+	while ((ring->wrapped ? ring->head : ring->bytes) - ring->tail < entry_space(size)) {
+		if (ring->wrapped) {
+			ring_drop_oldest(ring);
+			continue;
+		}
+		if (ring->tail < ring->bytes)
+			ring_entry_at(ring, ring->tail)->size = MARK;
+		ring->tail = 0;
+		ring->wrapped = true;
+	}
 	entry = ring_entry_at(ring, ring->tail);
 	*entry = (struct entry){ .size = (uint32_t)size };
 	ring->tail += entry_space(size);
@@ -129,20 +125,9 @@ uint64_t ring_next(const struct ring *ring)
 	return ring->next;
 }
 
-static size_t reader_offset(const struct ring *ring, const struct ring_reader *reader)
-{
-	size_t offset = ring->head;
-
-	if (reader->position > ring->oldest && reader->at == reader->position)
-		return past_mark(ring, reader->offset);
-	for (uint64_t at = ring->oldest; at < reader->position; at++)
-		offset = past_mark(ring, entry_end(ring, offset));
-	return offset;
-}
-
 const void *ring_read(const struct ring *ring, struct ring_reader *reader, size_t *ret_size)
 {
-	size_t offset;
+	size_t offset = ring->head;
 
 	if (reader->position < ring->oldest) {
 		reader->missed += ring->oldest - reader->position;
@@ -153,7 +138,11 @@ const void *ring_read(const struct ring *ring, struct ring_reader *reader, size_
 		reader->offset = ring->tail;
 		return NULL;
 	}
-	offset = reader_offset(ring, reader);
+	if (reader->position > ring->oldest && reader->at == reader->position)
+		offset = past_mark(ring, reader->offset);
+	else
+		for (uint64_t at = ring->oldest; at < reader->position; at++)
+			offset = past_mark(ring, entry_end(ring, offset));
 	reader->at = ++reader->position;
 	reader->offset = entry_end(ring, offset);
 	*ret_size = ring_entry_at(ring, offset)->size;

@@ -200,30 +200,23 @@ const struct description *tracer_parsed(struct tracer *tracer, const struct trac
 }
 
 /* The name of the main thread, as ps shows it. */
-static void read_comm(pid_t pid, char ret[EMBEDDED_COMM_MAX])
+static const char *writer_comm(struct writer_name *writer, pid_t pid)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	char path[32];
 	ssize_t n;
 
-	string_copy(ret, EMBEDDED_COMM_MAX, "unknown");
+	if (*writer->comm && writer->pid == pid)
+		return writer->comm;
+	writer->pid = pid;
+	string_copy(writer->comm, sizeof(writer->comm), "unknown");
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
 	/* 0: in a pid namespace that is not visible here. */
 	fd = pid == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, ret, EMBEDDED_COMM_MAX - 1);
-	if (n <= 0)
-		return;
-	ret[n] = '\0';
-	ret[strcspn(ret, "\n")] = '\0';
-}
-
-static const char *writer_comm(struct embedded *embedded, pid_t pid)
-{
-	struct writer_name *writer = &embedded->writer;
-
-	if (!*writer->comm || writer->pid != pid)
-		read_comm(pid, writer->comm);
-	writer->pid = pid;
+	n = fd < 0 ? -1 : read(fd, writer->comm, sizeof(writer->comm) - 1);
+	if (n > 0)
+		writer->comm[n] = '\0';
+	writer->comm[strcspn(writer->comm, "\n")] = '\0';
 	return writer->comm;
 }
 
@@ -237,7 +230,7 @@ void tracer_keep(struct embedded *embedded, const struct source *source, const s
 	row_put_u64(&row, "time", record->time);
 	row_put_u64(&row, "pid", (uint64_t)record->writer.pid);
 	row_put_u64(&row, "uid", record->writer.uid);
-	row_put_string(&row, "comm", writer_comm(embedded, record->writer.pid));
+	row_put_string(&row, "comm", writer_comm(&embedded->writer, record->writer.pid));
 	row_put_string(&row, "tenant", source->page->tenant);
 	row_put_string(&row, "event", event->description);
 	row_put_bytes(&row, "payload", record->data + RECORD_INDEX_SIZE, record->size - RECORD_INDEX_SIZE);

@@ -4,7 +4,6 @@
 
 #include <fts.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 

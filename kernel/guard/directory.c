@@ -23,16 +23,6 @@ void guard_mount_bpffs(const char *path)
 		(void)mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700");
 }
 
-static void directory_explain(const char *path, int error, struct text *why)
-{
-	if (error == -EACCES || error == -EPERM)
-		text_printf(why, "may not use %s (%s): it has to be root's, and userevd-guard has to be run as root",
-			    path, strerror(-error));
-	else
-		text_printf(why, "can't make %s (%s); is a BPF file system mounted? As root: mount -t bpf bpf " BPFFS,
-			    path, strerror(-error));
-}
-
 /* Other users must be able neither to add entries nor to hold the lock. */
 static int guard_directory_check(int fd, const char *path, struct text *why)
 {
@@ -91,8 +81,12 @@ int guard_directory_open(const char *path, bool make, int *ret, struct text *why
 	while (r == -ESTALE);
 	if (r == 0 && *ret >= 0 && fchdir(*ret) < 0)
 		r = -errno;
-	if (r < 0 && why->length == 0)
-		directory_explain(path, r, why);
+	if (r < 0 && why->length == 0 && (r == -EACCES || r == -EPERM))
+		text_printf(why, "may not use %s (%s): it has to be root's, and userevd-guard has to be run as root",
+			    path, strerror(-r));
+	else if (r < 0 && why->length == 0)
+		text_printf(why, "can't make %s (%s); is a BPF file system mounted? As root: mount -t bpf bpf " BPFFS,
+			    path, strerror(-r));
 	return r;
 }
 

@@ -10,7 +10,6 @@
  *	new/			a directory of programs while they are being pinned
  */
 
-#include <limits.h>
 #include <sys/types.h>
 
 #include "kernel/guard/guard.h"

@@ -25,22 +25,16 @@ static void deposit_free(struct deposit_box *box, struct deposit *deposit)
 	free(deposit);
 }
 
-static void deposit_disown(struct deposit_box *box)
+bool deposit_carry_out(struct deposit_box *box, struct kernel_call *call)
 {
 	struct deposit *deposit, *next;
 
-	box->taken_over = true;
-	HASH_ITER(by_number, box->deposits, deposit, next)
-		if (!deposit->wanted)
-			deposit_free(box, deposit);
-}
-
-bool deposit_carry_out(struct deposit_box *box, struct kernel_call *call)
-{
-	struct deposit *deposit;
-
-	if (call->op == KERNEL_DISOWN)
-		deposit_disown(box);
+	if (call->op == KERNEL_DISOWN) {
+		box->taken_over = true;
+		HASH_ITER(by_number, box->deposits, deposit, next)
+			if (!deposit->wanted)
+				deposit_free(box, deposit);
+	}
 	if (call->op != KERNEL_DEPOSIT && call->op != KERNEL_WITHDRAW && call->op != KERNEL_DEPOSITED)
 		return false;
 	NUMBER_FIND(by_number, box->deposits, call->number, deposit);

@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "protocol/protocol.h"

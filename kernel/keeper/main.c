@@ -72,8 +72,11 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 		r = -EOPNOTSUPP;
 	}
 	if (r == 0)
-		r = ret->backend == BACKEND_STATUS_PAGE ? mounts_open_status(tracefs, options->pages, &ret->mounts, why)
-							: mounts_open_pages(options->pages, &ret->mounts, why);
+		r = mounts_open_pages(options->pages,
+				      ret->backend != BACKEND_STATUS_PAGE ? options->pages
+				      : tracefs				  ? tracefs
+									  : KEEPER_TRACEFS,
+				      &ret->mounts, why);
 	if (r < 0)
 		preparation_deinit(ret);
 	return r;
@@ -213,17 +216,6 @@ static int serve_all(const struct keeper_options *options, struct preparation *p
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int serve_socket(const struct keeper_options *options, struct preparation *preparation)
-{
-	int r = keeper_listen(options->socket, options->owner, &preparation->listener);
-
-	if (r == 0)
-		return serve_all(options, preparation);
-	fprintf(stderr, "userevd-keeper: can't listen on %s: %s\n", options->socket,
-		r == -EADDRINUSE ? "another keeper does" : strerror(-r));
-	return EXIT_FAILURE;
-}
-
 int main(int argc, char **argv)
 {
 	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
@@ -241,8 +233,14 @@ int main(int argc, char **argv)
 	r = handover_take(&preparation);
 	if (r == 0)
 		return serve_all(&options, &preparation);
-	if (r == -ENOENT && options.socket)
-		return serve_socket(&options, &preparation);
+	if (r == -ENOENT && options.socket) {
+		r = keeper_listen(options.socket, options.owner, &preparation.listener);
+		if (r == 0)
+			return serve_all(&options, &preparation);
+		fprintf(stderr, "userevd-keeper: can't listen on %s: %s\n", options.socket,
+			r == -EADDRINUSE ? "another keeper does" : strerror(-r));
+		return EXIT_FAILURE;
+	}
 	/* If a user starts it, fd 3 may be anything. */
 	if (r == -ENOENT &&
 	    (getsockopt(KEEPER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_SEQPACKET)) {

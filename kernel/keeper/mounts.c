@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -15,8 +14,7 @@
 #define STATX_MNT_ID_UNIQUE 0x00004000U
 #endif
 
-#define TRACEFS "/sys/kernel/tracing"
-#define BPFFS	"/sys/fs/bpf"
+#define BPFFS "/sys/fs/bpf"
 
 void mounts_prepare(void)
 {
@@ -27,46 +25,25 @@ void mounts_prepare(void)
 		mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700");
 }
 
-static int mount_new_tracefs(void)
-{
-	_cleanup_(fd_closep) int context = fsopen("tracefs", FSOPEN_CLOEXEC);
-	int fd;
-
-	if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return -errno;
-	fd = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static void explain_no_tracefs(const char *mounted, int error, struct text *why)
-{
-	if (error == -ENODEV)
-		text_printf(why, "this kernel has no tracefs; it wants CONFIG_FTRACE=y and CONFIG_USER_EVENTS=y");
-	else if (error == -EPERM)
-		text_printf(why,
-			    "no permission for a mount of tracefs of its own (CAP_SYS_ADMIN); run userevd as root");
-	else
-		text_printf(why, "can't %s tracefs: %s", mounted ? "open" : "mount", strerror(-error));
-}
-
 /*
  * In a mount namespace of our own: from Linux 6.15 on a process that shares the namespace of a clone may clone it again, and the
  * guard would not know that mount. If tracefs is not mounted it is mounted at the usual place, for this namespace alone.
  */
 static int clone_tracefs(const char *mounted)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int context = -1, fd = -1;
 
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
 	if (mounted)
 		return mount_clone(mounted, false);
-	fd = mount_new_tracefs();
-	if (fd < 0)
-		return fd;
-	if (move_mount(fd, "", AT_FDCWD, TRACEFS, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+	context = fsopen("tracefs", FSOPEN_CLOEXEC);
+	if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
-	return mount_clone(TRACEFS, false);
+	fd = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	if (fd < 0 || move_mount(fd, "", AT_FDCWD, KEEPER_TRACEFS, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
+	return mount_clone(KEEPER_TRACEFS, false);
 }
 
 int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *why)
@@ -76,10 +53,15 @@ int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *wh
 	_cleanup_(fd_closep) int fd = clone_tracefs(mounted);
 	struct statx status;
 
-	if (fd < 0) {
-		explain_no_tracefs(mounted, fd, why);
+	if (fd == -ENODEV)
+		text_printf(why, "this kernel has no tracefs; it wants CONFIG_FTRACE=y and CONFIG_USER_EVENTS=y");
+	else if (fd == -EPERM)
+		text_printf(why,
+			    "no permission for a mount of tracefs of its own (CAP_SYS_ADMIN); run userevd as root");
+	else if (fd < 0)
+		text_printf(why, "can't %s tracefs: %s", mounted ? "open" : "mount", strerror(-fd));
+	if (fd < 0)
 		return fd;
-	}
 	if (statx(fd, "", AT_EMPTY_PATH, ids, &status) < 0 || !(status.stx_mask & ids)) {
 		text_printf(why, "this kernel doesn't tell mounts apart (statx, Linux 5.8)");
 		return -EOPNOTSUPP;
@@ -89,43 +71,22 @@ int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *wh
 	return 0;
 }
 
-/* A directory of the machine, where pages outlive this process and its mounts. */
-static int open_directory(const char *path, struct mounts *ret, struct text *why)
+int mounts_open_pages(const char *directory, const char *read_only, struct mounts *ret, struct text *why)
 {
-	int fd = page_directory_open(path, geteuid());
+	/* Of the machine: there, pages outlive this process and its mounts. */
+	int fd = page_directory_open(directory, geteuid());
 
 	if (fd < 0) {
-		text_printf(why, "can't use %s for status pages: %s", path,
+		text_printf(why, "can't use %s for status pages: %s", directory,
 			    fd == -EOPNOTSUPP ? "it is not on a tmpfs" : strerror(-fd));
 		return fd;
 	}
 	ret->pages = fd;
-	return 0;
-}
-
-static int open_read_only(const char *path, struct mounts *ret, struct text *why)
-{
-	int fd = mount_clone(path, true);
-
+	fd = mount_clone(read_only, true);
 	if (fd < 0) {
-		text_printf(why, "can't mount %s read-only (Linux 5.12, CAP_SYS_ADMIN): %s", path, strerror(-fd));
+		text_printf(why, "can't mount %s read-only (Linux 5.12, CAP_SYS_ADMIN): %s", read_only, strerror(-fd));
 		return fd;
 	}
 	ret->pages_read_only = fd;
 	return 0;
-}
-
-int mounts_open_pages(const char *directory, struct mounts *ret, struct text *why)
-{
-	int r = open_directory(directory, ret, why);
-
-	return r < 0 ? r : open_read_only(directory, ret, why);
-}
-
-/* Read-only, or the host's root in a container could reopen the page for writing, or truncate it, which removes it from all memory. */
-int mounts_open_status(const char *mounted, const char *directory, struct mounts *ret, struct text *why)
-{
-	int r = open_directory(directory, ret, why);
-
-	return r < 0 ? r : open_read_only(mounted ? mounted : TRACEFS, ret, why);
 }

@@ -13,7 +13,11 @@ void mounts_prepare(void);
  * says what to do. Needs CAP_SYS_ADMIN, as do the others.
  */
 int mounts_open_tracefs(const char *mounted, struct mounts *ret, struct text *why);
-/* Opens the directory of pages, writable and through a read-only mount, in the same namespace. */
-int mounts_open_pages(const char *directory, struct mounts *ret, struct text *why);
-/* For the page of kernels before 6.4: tracefs once more, read-only; and the directory for a successor's information. */
-int mounts_open_status(const char *mounted, const char *directory, struct mounts *ret, struct text *why);
+/* Where tracefs is mounted if it is not mounted yet. */
+#define KEEPER_TRACEFS "/sys/kernel/tracing"
+/*
+ * Opens the directory of pages, writable, and `read_only` through a read-only mount: the same directory; or for the page of kernels
+ * before 6.4 tracefs once more. Otherwise the host's root in a container could reopen a page for writing, or truncate it, which removes
+ * it from all memory.
+ */
+int mounts_open_pages(const char *directory, const char *read_only, struct mounts *ret, struct text *why);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <poll.h>
-#include <stdio.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 

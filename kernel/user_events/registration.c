@@ -106,38 +106,6 @@ static int answer_with(struct kernel_call *call, const struct event_stream *stre
  * together, so hundreds of events of a program are a handful of messages to an enabler process. Any other call comes after them.
  */
 
-static void placement_add(struct user_events *user_events, struct event_stream *stream, struct holding *holding,
-			  struct kernel_call *call)
-{
-	struct placement *placement = &user_events->placement;
-
-	/* Adopted events are not registered together with new ones. */
-	if (placement->n == AT_ONCE ||
-	    (placement->n > 0 && (placement->stream != stream || placement->holdings[0]->process != holding->process ||
-				  placement->calls[0]->op != call->op)))
-		registrations_send(user_events);
-	placement->stream = stream;
-	placement->holdings[placement->n] = holding;
-	placement->calls[placement->n++] = call;
-}
-
-static void placement_finish(struct user_events *user_events, const struct placement *placement)
-{
-	for (size_t i = 0; i < placement->n; i++) {
-		struct holding *holding = placement->holdings[i];
-
-		if (placement->calls[i]->result == KERNEL_OK) {
-			holding->placed = true;
-			answer_with(placement->calls[i], placement->stream, &holding->first);
-			continue;
-		}
-		registration_free_slot(placement->stream, &holding->first);
-		if (user_events->abi->give_place)
-			user_events->abi->give_place(user_events, holding);
-		holding_free(holding);
-	}
-}
-
 void registrations_send(struct user_events *user_events)
 {
 	struct placement *placement = &user_events->placement;
@@ -153,14 +121,32 @@ void registrations_send(struct user_events *user_events)
 			placement->calls[i]->result = ours;
 	else
 		user_events->abi->place(user_events, placement, ours >= 0 ? ours : placement->stream->fd);
-	placement_finish(user_events, placement);
+	for (size_t i = 0; i < placement->n; i++) {
+		struct holding *holding = placement->holdings[i];
+
+		if (placement->calls[i]->result == KERNEL_OK) {
+			holding->placed = true;
+			answer_with(placement->calls[i], placement->stream, &holding->first);
+			continue;
+		}
+		registration_free_slot(placement->stream, &holding->first);
+		if (user_events->abi->give_place)
+			user_events->abi->give_place(user_events, holding);
+		holding_free(holding);
+	}
 	placement->n = 0;
 }
 
-/* The page does not have the event yet. */
+/*
+ * The page does not have the event yet. The kernel takes longer to register an event than everything else takes. Registrations that
+ * follow each other on one stream are sent together, so hundreds of events of a program are a handful of messages to an enabler process.
+ * Any other call comes after them.
+ */
 static int register_new(struct user_events *user_events, struct event_stream *stream, struct holding *holding,
 			struct kernel_call *call)
 {
+	struct placement *placement = &user_events->placement;
+
 	int r = user_events->abi->take_place ? user_events->abi->take_place(user_events, stream->page, holding) : 0;
 
 	if (r != 0) {
@@ -168,7 +154,14 @@ static int register_new(struct user_events *user_events, struct event_stream *st
 		return r;
 	}
 	slot_make(stream, holding, call->op == KERNEL_ADOPT ? call->index : 0);
-	placement_add(user_events, stream, holding, call);
+	/* Adopted events are not registered together with new ones. */
+	if (placement->n == AT_ONCE ||
+	    (placement->n > 0 && (placement->stream != stream || placement->holdings[0]->process != holding->process ||
+				  placement->calls[0]->op != call->op)))
+		registrations_send(user_events);
+	placement->stream = stream;
+	placement->holdings[placement->n] = holding;
+	placement->calls[placement->n++] = call;
 	return KERNEL_OK;
 }
 

@@ -119,30 +119,23 @@ int answer_receive(int socket, void *ret, size_t size)
 	return n < 0 ? -errno : -EPIPE;
 }
 
-/* A pid, or a negative errno. */
-static int spawner_ask(const struct spawner *spawner, int socket)
-{
-	pid_t answer = -1;
-	int r = transport_send(spawner->fd, "", 1, &socket, 1, 0);
-
-	if (r == -EPIPE || (r == 0 && answer_receive(spawner->fd, &answer, sizeof(answer)) < 0))
-		keeper_fail("the process that starts processes with registrations has died");
-	return r < 0 ? r : answer;
-}
-
 int spawner_spawn(struct spawner *spawner, unsigned timeout, int *ret_socket, pid_t *ret_pid)
 {
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
+	pid_t answer = -1; /* or a negative errno */
 	int r = spawner->fd < 0 ? spawner_start(spawner, timeout) : 0;
 
 	if (r == 0)
 		r = make_pair(timeout, &ours, &theirs);
-	/* A spawner that answers has closed its copies of the keeper's fds. */
-	if (r == 0)
-		r = spawner_ask(spawner, theirs);
 	if (r < 0)
 		return r;
+	r = transport_send(spawner->fd, "", 1, &theirs, 1, 0);
+	/* A spawner that answers has closed its copies of the keeper's fds. */
+	if (r == -EPIPE || (r == 0 && answer_receive(spawner->fd, &answer, sizeof(answer)) < 0))
+		keeper_fail("the process that starts processes with registrations has died");
+	if (r < 0 || answer < 0)
+		return r < 0 ? r : answer;
 	*ret_socket = fd_steal(&ours);
-	*ret_pid = r;
+	*ret_pid = answer;
 	return 0;
 }
