@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "daemon/admin/control.h"
@@ -31,17 +30,7 @@
 #include "daemon/registry/settling.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
-
-/* Thousands of connections are ordinary: as many fds as we may have. */
-static void raise_fd_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
+#include "kernel/program.h"
 
 /* `r`: the result of kernel_dispatch(). */
 static void daemon_check_kernel(struct daemon *daemon, int r)
@@ -266,7 +255,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 		return -ENOMEM;
 	daemon->options = *options;
 	daemon->janitor.socket = -1;
-	raise_fd_limit();
+	/* Thousands of connections are ordinary. */
+	program_raise_fd_limit();
 	daemon->loop = loop_new();
 	init_registry(&daemon->registry, daemon->loop, options);
 	init_connections(&daemon->connections, daemon->loop, &daemon->registry, options);

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -110,14 +109,10 @@ int main(int argc, char **argv)
 {
 	pid_t parent = getppid();
 	struct options options;
-	int background = -1;
+	int background = -1, status = options_parse(argc, argv, &options);
 
-	switch (options_parse(argc, argv, &options)) {
-	case OPTIONS_EXIT:
-		return EXIT_SUCCESS;
-	case OPTIONS_WRONG:
-		return 2;
-	}
+	if (status >= 0)
+		return status;
 	log_open(options.log_level, false);
 	loop_init();
 	signal(SIGPIPE, SIG_IGN);

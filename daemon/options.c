@@ -111,7 +111,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 	const int status = option_table_read(&table, argc, argv, &parsed);
 
 	if (status >= 0)
-		return status == 0 ? OPTIONS_EXIT : OPTIONS_WRONG;
+		return status;
 	for (uint32_t i = 0; parsed.log_level && levels[i]; i++)
 		if (streq(parsed.log_level, levels[i]))
 			parsed.options.log_level = LOG_ERR + i;
@@ -120,5 +120,5 @@ int options_parse(int argc, char **argv, struct options *ret)
 	if (!parsed.options.keeper_socket)
 		parsed.options.keeper_socket = "/run/userevd-keeper/keeper.sock";
 	*ret = parsed.options;
-	return OPTIONS_RUN;
+	return status;
 }

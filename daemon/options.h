@@ -31,7 +31,5 @@ struct options {
 	bool strict_policy; /* do not start with an older policy */
 };
 
-enum { OPTIONS_RUN, OPTIONS_EXIT, OPTIONS_WRONG };
-
-/* OPTIONS_RUN; OPTIONS_EXIT after --help or --version; OPTIONS_WRONG after a sentence on stderr. */
+/* -1 to go on, or an exit status: of option_table_read(). */
 int options_parse(int argc, char **argv, struct options *ret);

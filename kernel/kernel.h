@@ -81,9 +81,6 @@ enum kernel_answer {
 /* STILL_OPEN: programs with the stream could remove its lock, or use the lock of another stream. */
 enum { KERNEL_UNGUARDED = 1 };
 
-/* As in the kernel's struct user_reg. */
-enum { KERNEL_PERSIST = 1 << 0, KERNEL_MULTI_FORMAT = 1 << 1 };
-
 struct kernel_call {
 	enum kernel_op op;
 	uint32_t page;
@@ -107,7 +104,7 @@ static inline int kernel_give_copy(struct kernel_call *call, int fd)
 /* A backend's kind and abilities. Constant, except after remote_succeed(). A keeper sends it as it is, so it has neither pointers nor padding. */
 struct kernel_facts {
 	uint16_t backend;     /* enum wire_backend */
-	uint16_t flags;	      /* KERNEL_PERSIST … that it supports */
+	uint16_t flags;	      /* REGISTER_PERSIST … that it supports */
 	uint32_t page_bits;   /* bits of a page, bit 0 included */
 	uint32_t capacity;    /* events in the whole machine */
 	uint32_t payload_max; /* the largest record that every tracer can take */

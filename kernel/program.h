@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Finds this project's other programs. */
+/* What programs of this project do at their start: raise a limit, find each other. */
 
 #include <limits.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "protocol/base/base.h"
+
+/* As many fds as this process may have. */
+static inline void program_raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		setrlimit(RLIMIT_NOFILE, &(struct rlimit){ limit.rlim_max, limit.rlim_max });
+}
 
 /* Beside the running program, as in a build; otherwise in ../lib/userevd, as installed. 0, or -ENOENT. */
 static inline int program_beside(const char *name, char *ret, size_t size)

@@ -327,12 +327,12 @@ static void on_link_replaced(struct ev_loop *loop _unused_, ev_stat *w, int even
 	reload_begin(container_of(w, struct daemon, reload.w_link));
 }
 
-/* Of the first directory that has one. */
-static void watch_link(struct daemon *daemon)
+void reload_init(struct daemon *daemon)
 {
 	struct reload *reload = &daemon->reload;
 	const char *directories = daemon->options.policy;
 
+	/* Of the first directory that has one. */
 	for (size_t length; *directories; directories += length + (directories[length] == ':')) {
 		struct stat status;
 
@@ -344,11 +344,6 @@ static void watch_link(struct daemon *daemon)
 		ev_stat_start(daemon->loop, &reload->w_link);
 		break;
 	}
-}
-
-void reload_init(struct daemon *daemon)
-{
-	watch_link(daemon);
 	ev_async_init(&daemon->reload.w_done, on_reload_done);
 	ev_async_start(daemon->loop, &daemon->reload.w_done);
 }

@@ -16,8 +16,6 @@
 
 #include "daemon/connection/client.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -162,29 +160,26 @@ static void client_go_on(struct client *client)
 		client_take_request(client);
 }
 
-static void client_on_event(struct client *client, uint32_t events)
-{
-	struct connections *connections = client->connections;
-	const bool remains = client->awaited && inflight_remains(client);
-
-	client->has_input |= (events & (EPOLLIN | EPOLLHUP)) != 0;
-	if (events & EPOLLHUP && (remains || client->stall == STALL_RATE))
-		client_close(client);
-	if (client->life < LIFE_CLOSING)
-		client_go_on(client);
-	if (client->life < LIFE_ENDED || remains)
-		return;
-	client_free(client);
-	connections->call->fd_freed(connections);
-}
-
 void clients_take_events(void)
 {
 	struct epoll_event event;
 
 	/* Clients are freed at the end of the turn alone, so each of these is there. */
-	while (loop_next_event(&event))
-		client_on_event((struct client *)(uintptr_t)event.data.u64, event.events);
+	while (loop_next_event(&event)) {
+		struct client *client = (struct client *)(uintptr_t)event.data.u64;
+		struct connections *connections = client->connections;
+		const bool remains = client->awaited && inflight_remains(client);
+
+		client->has_input |= (event.events & (EPOLLIN | EPOLLHUP)) != 0;
+		if (event.events & EPOLLHUP && (remains || client->stall == STALL_RATE))
+			client_close(client);
+		if (client->life < LIFE_CLOSING)
+			client_go_on(client);
+		if (client->life < LIFE_ENDED || remains)
+			continue;
+		client_free(client);
+		connections->call->fd_freed(connections);
+	}
 }
 
 static struct client *client_make(struct connections *connections, int fd, enum client_socket socket,
@@ -206,7 +201,7 @@ static struct client *client_make(struct connections *connections, int fd, enum 
 	if (tenant) {
 		client->holder.tenant = tenant;
 		tenant->connections++;
-		level_connect(tenant->level);
+		level_count_connections(tenant->level, 1);
 		connections->registry->n_holders++;
 		LIST_INSERT_HEAD(&tenant->holders, &client->holder, in_tenant);
 	}
@@ -330,7 +325,7 @@ void client_free(struct client *client)
 		holder_strike(&client->holder);
 		LIST_REMOVE(&client->holder, in_tenant);
 		tenant->connections--;
-		level_disconnect(tenant->level);
+		level_count_connections(tenant->level, -1);
 		connections->registry->n_holders--;
 		tenant_release(tenant);
 	}
@@ -396,8 +391,8 @@ void clients_sweep(struct connections *connections)
 	if (TAILQ_EMPTY(&connections->leaving))
 		return;
 	while (left > 0 && (client = TAILQ_FIRST(&connections->leaving))) {
-		unsigned n =
-			client->holder.leases.n + RELEASES_OF_FILE * shares_count(&client->holder) + RELEASES_OF_CLIENT;
+		unsigned n = client->holder.leases.n + RELEASES_OF_FILE * shares_count(&client->holder, false) +
+			     RELEASES_OF_CLIENT;
 
 		if (n > left) {
 			/* The connection ends first; the rest is released in later turns. */

@@ -23,7 +23,6 @@
 
 #include "daemon/connection/client.h"
 #include "daemon/process/fds.h"
-#include "daemon/process/log.h"
 #include "daemon/registry/tenant.h"
 
 enum {

@@ -146,13 +146,17 @@ static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 	return r;
 }
 
-static void accept_one(struct listener *listener)
+/* One connection a turn of the loop: a storm of connections costs each request of the others one accept4() at most. */
+static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 {
+	struct listener *listener = container_of(w, struct listener, w_accept);
+	const bool has_room = listener->socket != SOCKET_CLIENTS || fd_budget_has_room(listener->connections->registry);
 	struct pollfd state = { .events = POLLIN };
 	int fd, r;
 
-	if (listener->socket == SOCKET_CLIENTS && !fd_budget_has_room(listener->connections->registry)) {
-		listener_back_off(listener, -EMFILE);
+	/* EV_ERROR: epoll has no room for its fd (max_user_watches). */
+	if (events & EV_ERROR || !has_room) {
+		listener_back_off(listener, events & EV_ERROR ? -ENOSPC : -EMFILE);
 		return;
 	}
 	fd = listener->held >= 0 ? fd_steal(&listener->held)
@@ -176,19 +180,6 @@ static void accept_one(struct listener *listener)
 	}
 	disposal_close(fd);
 	log_line(LOG_OF_CLIENTS, LOG_WARNING, "a connection on %s was dropped: %s", listener->path, strerror(-r));
-}
-
-/* One connection a turn of the loop: a storm of connections costs each request of the others one accept4() at most. */
-static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
-{
-	struct listener *listener = container_of(w, struct listener, w_accept);
-
-	/* EV_ERROR: epoll has no room for its fd (max_user_watches). */
-	if (events & EV_ERROR) {
-		listener_back_off(listener, -ENOSPC);
-		return;
-	}
-	accept_one(listener);
 }
 
 /* Removes the file of a socket that no process listens on; -EADDRINUSE if one does. */

@@ -9,27 +9,11 @@
 
 #include "protocol/base/mountinfo.h"
 
-static void consider_mount(struct cgroups *cgroups, char *line)
-{
-	struct mount_line mount;
-	bool v2, systemd;
-
-	if (!mountinfo_parse(line, &mount))
-		return;
-	v2 = streq(mount.type, "cgroup2") && strncmp(mount.point, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
-	systemd = streq(mount.type, "cgroup") && strstr(mount.options, "name=systemd");
-	/* A second-best is taken only where nothing better was seen. */
-	if (v2 || (systemd && !*cgroups->mount)) {
-		string_copy(cgroups->mount, sizeof(cgroups->mount), mount.point);
-		string_copy(cgroups->root, sizeof(cgroups->root), mount.root);
-		string_copy(cgroups->controller, sizeof(cgroups->controller), v2 ? "" : "name=systemd");
-	}
-}
-
 int cgroups_find(const char *mountinfo, struct cgroups *ret)
 {
 	FILE *file = fopen(mountinfo ? mountinfo : "/proc/self/mountinfo", "re");
 	_cleanup_(freep) char *line = NULL;
+	struct mount_line mount;
 	size_t size = 0;
 	int r = 0;
 
@@ -37,8 +21,21 @@ int cgroups_find(const char *mountinfo, struct cgroups *ret)
 	if (!file)
 		return -errno;
 	/* An incomplete list could hide the mount of cgroup2, and clients would get wrong tenants. */
-	while ((errno = 0, getline(&line, &size, file)) > 0)
-		consider_mount(ret, line);
+	while ((errno = 0, getline(&line, &size, file)) > 0) {
+		bool v2, systemd;
+
+		if (!mountinfo_parse(line, &mount))
+			continue;
+		v2 = streq(mount.type, "cgroup2") &&
+		     strncmp(mount.point, "/sys/fs/cgroup", strlen("/sys/fs/cgroup")) == 0;
+		systemd = streq(mount.type, "cgroup") && strstr(mount.options, "name=systemd");
+		/* A second-best is taken only where nothing better was seen. */
+		if (!v2 && !(systemd && !*ret->mount))
+			continue;
+		string_copy(ret->mount, sizeof(ret->mount), mount.point);
+		string_copy(ret->root, sizeof(ret->root), mount.root);
+		string_copy(ret->controller, sizeof(ret->controller), v2 ? "" : "name=systemd");
+	}
 	if (errno != 0)
 		r = -errno;
 	fclose(file);

@@ -41,17 +41,9 @@ enum {
 
 static int peer_refusal_of(int error)
 {
-	switch (error) {
-	case ESRCH:
-	case ENODATA:
+	if (error == ESRCH || error == ENODATA)
 		return PEER_E_GONE;
-	case EACCES:
-	case EPERM:
-	case ENOENT:
-		return PEER_E_HIDDEN;
-	default:
-		return -error;
-	}
+	return error == EACCES || error == EPERM || error == ENOENT ? PEER_E_HIDDEN : -error;
 }
 
 /* The peer's pidfd into `ret`; 0, PEER_E_… or a negative errno. */

@@ -203,44 +203,29 @@ static void slot_strike(struct ledger *ledger, uint32_t place)
 	block_tidy(ledger, block);
 }
 
-static void ledger_write(struct ledger *ledger, uint32_t *place, struct ledger_entry entry, const void *data,
-			 size_t size, const char *text)
+void ledger_enter(struct ledger *ledger, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, const void *data,
+		  size_t size, const char *text)
 {
-	struct ledger_block *block = ledger->failed == 0 ? block_find(ledger, sizeof(entry) + entry.data_size) : NULL;
-	uint32_t before = *place;
+	const size_t length = strlen(text);
+	struct ledger_block *block = NULL;
+	const uint32_t before = *place;
 	struct ledger_entry *to;
 
+	if (ledger && ledger->failed == 0)
+		block = block_find(ledger, sizeof(*to) + size + length);
 	if (!block)
 		return;
 	*place = slot_take(ledger, block);
 	to = entry_at(ledger, *place);
 	to->size = block->slot;
-	to->data_size = entry.data_size;
-	to->a = entry.a;
-	to->b = entry.b;
+	to->data_size = (uint32_t)(size + length);
+	to->a = a;
+	to->b = b;
 	memcpy(to + 1, data, size);
-	memcpy((uint8_t *)(to + 1) + size, text, entry.data_size - size);
-	entry_set_kind(to, entry.kind);
+	memcpy((uint8_t *)(to + 1) + size, text, length);
+	entry_set_kind(to, kind);
 	if (before != 0)
 		slot_strike(ledger, before);
-}
-
-void ledger_enter(struct ledger *ledger, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, const void *data,
-		  size_t size)
-{
-	const struct ledger_entry entry = { .kind = kind, .data_size = (uint32_t)size, .a = a, .b = b };
-
-	if (ledger)
-		ledger_write(ledger, place, entry, data, size, "");
-}
-
-void ledger_enter_text(struct ledger *ledger, uint32_t *place, uint16_t kind, uint64_t a, const void *data, size_t size,
-		       const char *text)
-{
-	const struct ledger_entry entry = { .kind = kind, .data_size = (uint32_t)(size + strlen(text)), .a = a };
-
-	if (ledger)
-		ledger_write(ledger, place, entry, data, size, text);
 }
 
 void ledger_become(struct ledger *ledger, uint32_t place, uint16_t kind, uint64_t word)
@@ -254,32 +239,28 @@ void ledger_become(struct ledger *ledger, uint32_t place, uint16_t kind, uint64_
 	entry_set_kind(entry, kind);
 }
 
-/* Room for bits: four words at first, then twice as many. */
-static void marks_grow(struct ledger *ledger, uint32_t *place, struct ledger_entry entry, uint32_t word)
-{
-	static uint64_t words[MARKS_MAX];
-	const struct ledger_entry *before = *place != 0 ? entry_at(ledger, *place) : &entry;
-	size_t n = MARKS_MIN;
-
-	while (n <= word)
-		n *= 2;
-	memset(words, 0, n * sizeof(words[0]));
-	if (before != &entry)
-		memcpy(words, before + 1, before->data_size);
-	entry.data_size = (uint32_t)(n * sizeof(words[0]));
-	ledger_write(ledger, place, entry, words, entry.data_size, "");
-}
-
 void ledger_mark(struct ledger *ledger, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, uint32_t bit, bool on)
 {
+	static uint64_t grown[MARKS_MAX];
 	const uint32_t word = bit / 64;
+	const struct ledger_entry *before;
+	size_t n = MARKS_MIN;
 	uint64_t *words;
 
 	/* Only a program that registers thousands of events on its file itself gets a lease there. It is lost in a restart. */
 	if (!ledger || ledger->failed < 0 || word >= MARKS_MAX)
 		return;
-	if (*place == 0 || word >= entry_at(ledger, *place)->data_size / sizeof(uint64_t))
-		marks_grow(ledger, place, (struct ledger_entry){ .kind = kind, .a = a, .b = b }, word);
+	before = *place != 0 ? entry_at(ledger, *place) : NULL;
+	/* Room for bits: four words at first, then twice as many. */
+	if (!before || word >= before->data_size / sizeof(uint64_t)) {
+		while (n <= word)
+			n *= 2;
+		memset(grown, 0, n * sizeof(grown[0]));
+		if (before)
+			memcpy(grown, before + 1, before->data_size);
+		ledger_enter(ledger, place, kind, a, b, grown, n * sizeof(grown[0]), "");
+	}
+
 	if (ledger->failed < 0)
 		return;
 	words = (uint64_t *)(entry_at(ledger, *place) + 1);

@@ -56,14 +56,11 @@ int ledger_new(struct ledger **ret);
 struct ledger *ledger_free(struct ledger *);
 
 /*
- * Writes an entry in the place of an earlier one of the same thing; `place`, which belongs to the thing, is 0 before the first. Without
+ * Writes an entry, with the text behind its data, in the place of an earlier one of the same thing; `place`, which belongs to the thing, is 0 before the first. Without
  * a ledger nothing happens.
  */
 void ledger_enter(struct ledger *, uint32_t *place, uint16_t kind, uint64_t a, uint64_t b, const void *data,
-		  size_t size);
-/* With a text behind the data. */
-void ledger_enter_text(struct ledger *, uint32_t *place, uint16_t kind, uint64_t a, const void *data, size_t size,
-		       const char *text);
+		  size_t size, const char *text);
 /* The entry is of that kind from now on, and its data are this word, as they were zeros before. */
 void ledger_become(struct ledger *, uint32_t place, uint16_t kind, uint64_t word);
 /* Sets or clears a bit of the data, which is zeros before the first, and grows. */

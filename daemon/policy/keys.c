@@ -181,26 +181,6 @@ static bool check_pattern(struct policy *policy, const struct policy_key_row *ke
 	return !wrong;
 }
 
-static bool parse_list(struct policy *policy, const struct policy_key_row *key, char *text, struct policy_value *value,
-		       struct text *why)
-{
-	for (char *word; (word = strsep(&text, " \t\r"));) {
-		struct policy_glob *globs;
-
-		if (!*word)
-			continue;
-		globs = policy_grow(policy, value->globs, value->n_globs, sizeof(*globs));
-		if (!globs)
-			break;
-		value->globs = globs;
-		globs += value->n_globs++;
-		*globs = (struct policy_glob){ .text = word, .origin = value->origin };
-		if (!key->type->check(policy, key, globs, why))
-			return false;
-	}
-	return true;
-}
-
 static const struct key_type type_yes_no = { .parse = type_parse_word,
 					     .n_words = 2,
 					     .words = { "no", "yes", "false", "true", "off", "on", "0", "1" },
@@ -330,7 +310,23 @@ bool policy_value_set(struct policy *policy, enum policy_key which, char *text, 
 	value->is_default = *text == '\0';
 	if (!*text)
 		return true;
-	return key->type->check ? parse_list(policy, key, text, value, why) : key->type->parse(key, text, value, why);
+	if (!key->type->check)
+		return key->type->parse(key, text, value, why);
+	for (char *word; (word = strsep(&text, " \t\r"));) {
+		struct policy_glob *globs;
+
+		if (!*word)
+			continue;
+		globs = policy_grow(policy, value->globs, value->n_globs, sizeof(*globs));
+		if (!globs)
+			break;
+		value->globs = globs;
+		globs += value->n_globs++;
+		*globs = (struct policy_glob){ .text = word, .origin = value->origin };
+		if (!key->type->check(policy, key, globs, why))
+			return false;
+	}
+	return true;
 }
 
 void policy_value_text(enum policy_key which, const struct policy_value *value, struct text *text)

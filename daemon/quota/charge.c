@@ -93,21 +93,6 @@ static int check_shares(const struct quota *quota, const struct quota_event *eve
 	return 0;
 }
 
-static void leave_event(struct quota_charge *charge)
-{
-	struct quota_event *event = charge->event;
-	bool paid = LIST_FIRST(&event->common) == charge;
-
-	LIST_REMOVE(charge, in_event);
-	if (!paid)
-		return;
-	quota_pay_no_more(charge->quota);
-	if (!LIST_EMPTY(&event->common))
-		quota_pay(LIST_FIRST(&event->common)->quota);
-	else
-		event->machine->common--;
-}
-
 int quota_ask(const struct quota *quota, const struct quota_event *event, const struct quota_reserves *reserves,
 	      struct reserve **ret_reserve, struct quota_refusal *ret_refusal)
 {
@@ -153,13 +138,23 @@ int quota_charge(struct quota *quota, struct quota_event *event, const struct qu
 
 void quota_charge_deinit(struct quota_charge *charge)
 {
+	struct quota_event *event = charge->event;
+	bool paid;
+
 	if (!charge->quota)
 		return;
 	if (charge->reserve) {
 		reserve_empty(charge->reserve);
 		reserve_unref(charge->reserve);
 	} else {
-		leave_event(charge);
+		paid = LIST_FIRST(&event->common) == charge;
+		LIST_REMOVE(charge, in_event);
+		if (paid)
+			quota_pay_no_more(charge->quota);
+		if (paid && LIST_EMPTY(&event->common))
+			event->machine->common--;
+		else if (paid)
+			quota_pay(LIST_FIRST(&event->common)->quota);
 	}
 	quota_release(charge->quota);
 	*charge = (struct quota_charge){ 0 };

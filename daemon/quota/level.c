@@ -18,17 +18,12 @@
 
 static const char root[] = "/";
 
-static struct level *level_lookup(struct level *const *table, const char *path, size_t length)
+struct level *level_find(struct level *const *table, const char *path, size_t length)
 {
 	struct level *level;
 
 	HASH_FIND(by_path, *table, path, length, level);
 	return level;
-}
-
-const struct level *level_find(struct level *const *table, const char *path)
-{
-	return level_lookup(table, path, strlen(path));
 }
 
 /* It takes over the caller's reference to its parent if it is made. */
@@ -61,7 +56,7 @@ static struct level *level_new(struct level **table, struct level *parent, const
 /* One level further down; the caller's reference to the one above it is gone either way. NULL: no memory. */
 static struct level *descend(struct level **table, struct level *parent, const char *path, size_t length)
 {
-	struct level *level = level_lookup(table, path, length);
+	struct level *level = level_find(table, path, length);
 
 	if (level) {
 		level_ref(level);
@@ -136,16 +131,10 @@ uint32_t level_room(struct level *level, enum resource resource)
 	return least;
 }
 
-void level_connect(struct level *level)
+void level_count_connections(struct level *level, int more)
 {
 	for (; level; level = level->parent)
-		level->connections++;
-}
-
-void level_disconnect(struct level *level)
-{
-	for (; level; level = level->parent)
-		level->connections--;
+		level->connections += (uint32_t)more;
 }
 
 const struct level *level_find_crowded(const struct level *level)

@@ -55,7 +55,7 @@ struct level {
  */
 int level_get(struct level **table, const char *path, struct level **ret);
 /* Without a reference. NULL: there is no such level. */
-const struct level *level_find(struct level *const *table, const char *path);
+struct level *level_find(struct level *const *table, const char *path, size_t length);
 struct level *level_ref(struct level *);
 /* Frees it, and the levels above it, if it was the last reference. Returns NULL. */
 struct level *level_unref(struct level *);
@@ -64,9 +64,8 @@ struct level *level_unref(struct level *);
  * this very path alone, and leaves its tenants to the fair share.
  */
 void level_set_maximum(struct level *, enum resource, uint32_t maximum, bool is_own);
-/* One more, or one less, at this level and all above. */
-void level_connect(struct level *);
-void level_disconnect(struct level *);
+/* 1 more, or -1, at this level and all above. */
+void level_count_connections(struct level *, int more);
 /* The first one, from this one up, that may have no more connections; NULL: there is room. */
 const struct level *level_find_crowded(const struct level *);
 /* For the tenants of this path: seconds until all levels, from this one up, have room for a request; and that it is made. */

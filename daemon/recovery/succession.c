@@ -61,21 +61,6 @@ static void bequest_add_page(struct bequest *bequest, const struct tenant *tenan
 		fd_close(bequest->calls[--bequest->n].fd);
 }
 
-static void bequest_add_reference(struct bequest *bequest, const struct reference *reference)
-{
-	const struct grant *grant = reference->grant;
-	struct kernel_call call = {
-		.op = KERNEL_ADOPT,
-		.stream = reference->stream->number,
-		.page = grant->tenant->number,
-		.flags = grant->event->flags,
-		.bit = grant->bit,
-		.index = reference->index,
-	};
-
-	bequest_add(bequest, call, -1, grant->event->description);
-}
-
 static void bequest_add_stream(struct bequest *bequest, const struct stream *stream)
 {
 	const struct kernel_call call = {
@@ -90,8 +75,19 @@ static void bequest_add_stream(struct bequest *bequest, const struct stream *str
 	if (!stream->made || stream->ends)
 		return;
 	bequest_add(bequest, call, stream->fd, NULL);
-	ID_TABLE_FOREACH(reference, &stream->references)
-		bequest_add_reference(bequest, reference);
+	ID_TABLE_FOREACH(reference, &stream->references) {
+		const struct event *event = reference->grant->event;
+		const struct kernel_call adopt = {
+			.op = KERNEL_ADOPT,
+			.stream = stream->number,
+			.page = stream->tenant->number,
+			.flags = event->flags,
+			.bit = reference->grant->bit,
+			.index = reference->index,
+		};
+
+		bequest_add(bequest, adopt, -1, event->description);
+	}
 }
 
 static void on_adopted(void *data, struct kernel_call *calls, size_t n)

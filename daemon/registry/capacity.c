@@ -42,31 +42,24 @@ static void capacity_set(struct registry *registry)
  * Events that are being registered may be in the kernel's list or not, as may events that came or went while it was read. So
  * there is a least and a most number of foreign events.
  */
-static void note_foreign(struct registry *registry, const struct kernel_call *call, uint32_t ours)
-{
-	struct foreign_count *count = &registry->others;
-	uint32_t theirs = call->number < call->index ? call->index - (uint32_t)call->number : 0;
-	uint32_t most = MAX(ours, count->ours), least = MIN(ours, count->ours);
-	struct tenant *tenant;
-
-	least -= MIN(least, count->was_registering);
-	count->least = theirs > most ? theirs - most : 0;
-	count->most = theirs > least ? theirs - least : 0;
-	LIST_FOREACH(tenant, &registry->unwatched, in_unwatched)
-		tenant->foreign_before = MIN(tenant->foreign_before, count->most);
-}
-
 static void capacity_on_answer(void *data, struct kernel_call *call, size_t n _unused_)
 {
 	struct registry *registry = data;
-	uint32_t ours = registry->n_events;
+	struct foreign_count *count = &registry->others;
+	const uint32_t theirs = call->number < call->index ? call->index - (uint32_t)call->number : 0;
+	const uint32_t ours = registry->n_events, most = MAX(ours, count->ours), least = MIN(ours, count->ours);
+	const uint32_t surely_ours = least - MIN(least, count->was_registering);
+	struct tenant *tenant;
 
 	registry->looking = false;
 	if (call->result == KERNEL_OK) {
 		/* Events that are being registered may not be in the list yet. */
 		registry->foreign = call->index > ours ? call->index - ours : 0;
 		registry->kernel_maximum = call->bit;
-		note_foreign(registry, call, ours);
+		count->least = theirs > most ? theirs - most : 0;
+		count->most = theirs > surely_ours ? theirs - surely_ours : 0;
+		LIST_FOREACH(tenant, &registry->unwatched, in_unwatched)
+			tenant->foreign_before = MIN(tenant->foreign_before, count->most);
 		capacity_set(registry);
 	}
 	free(call);

@@ -176,21 +176,6 @@ static void declared_submit(struct declared *declared)
 
 /* --- the kernel's answers --- */
 
-/* The page and the streams: 0, or the worst error. */
-static int declared_take_files(struct declared *declared)
-{
-	int r = declared->n_page > 0 ? tenant_take_page(declared->registry, declared->calls, declared->n_page) : 0;
-
-	for (size_t i = declared->n_page; i < declared->n_files; i++) {
-		struct kernel_call *call = &declared->calls[i];
-		int answer = stream_came(stream_by_number(declared->registry, call->stream), call);
-
-		r = MIN(answer, r);
-	}
-	declared->n_page = declared->n_files = 0;
-	return r;
-}
-
 static void item_take(struct item *item, const struct kernel_call *call)
 {
 	int answer = call->result;
@@ -247,7 +232,14 @@ static void declared_on_answer(void *data, struct kernel_call *calls _unused_, s
 	int r;
 
 	registry->others.registering -= (uint32_t)n;
-	r = declared_take_files(declared);
+	r = declared->n_page > 0 ? tenant_take_page(registry, declared->calls, declared->n_page) : 0;
+	for (size_t i = declared->n_page; i < declared->n_files; i++) {
+		struct kernel_call *call = &declared->calls[i];
+		int answer = stream_came(stream_by_number(registry, call->stream), call);
+
+		r = MIN(answer, r);
+	}
+	declared->n_page = declared->n_files = 0;
 	if (r == 0 && declared_take_items(declared, first)) {
 		settling_wait(registry, &declared->settling, declared_on_settled);
 		return;
@@ -343,21 +335,9 @@ int declared_begin(struct registry *registry)
 	return settling_await(registry, &registry->declaring);
 }
 
-static void declared_inherit_stream(struct declared *declared, struct stream *stream)
-{
-	const struct reference *reference;
-
-	ID_TABLE_FOREACH(reference, &stream->references) {
-		struct item *item = &declared->items[declared->n++];
-
-		item->grant = grant_ref(reference->grant);
-		item->stream = stream_use(stream);
-		item_hold(item, stream, reference->index);
-	}
-}
-
 void declared_inherit(struct registry *registry)
 {
+	const struct reference *reference;
 	struct declared *declared;
 	struct tenant *tenant;
 	size_t n = 0;
@@ -370,7 +350,13 @@ void declared_inherit(struct registry *registry)
 	declared = n > 0 ? declared_new(registry, tenant, n) : NULL;
 	for (struct stream *stream = registry->streams; declared && stream; stream = stream->by_number.next)
 		if (stream->tenant == tenant && stream->fd >= 0)
-			declared_inherit_stream(declared, stream);
+			ID_TABLE_FOREACH(reference, &stream->references) {
+				struct item *item = &declared->items[declared->n++];
+
+				item->grant = grant_ref(reference->grant);
+				item->stream = stream_use(stream);
+				item_hold(item, stream, reference->index);
+			}
 	if (!declared)
 		tenant_release(tenant);
 	registry->declared = declared;

@@ -21,8 +21,8 @@ static void grant_enter(struct grant *grant)
 		.persistent = grant->persistent,
 	};
 
-	ledger_enter_text(grant->tenant->registry->ledger, &grant->entry, ENTRY_GRANT, grant->number, &entry,
-			  sizeof(entry), grant->event->description);
+	ledger_enter(grant->tenant->registry->ledger, &grant->entry, ENTRY_GRANT, grant->number, 0, &entry,
+		     sizeof(entry), grant->event->description);
 }
 
 static struct event_key event_find(const struct registry *registry, const char *text, size_t length)

@@ -19,7 +19,8 @@ void holder_enter(struct holder *holder)
 	if (!holder->tenant)
 		return;
 	entry.tenant = holder->tenant->number;
-	ledger_enter(holder->registry->ledger, &holder->entry, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry));
+	ledger_enter(holder->registry->ledger, &holder->entry, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry),
+		     "");
 }
 
 void holder_strike(struct holder *holder)

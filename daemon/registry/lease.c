@@ -22,20 +22,6 @@ static void lease_enter(struct share *share, const struct reference *reference, 
 		    reference->stream->number, reference->index, begins);
 }
 
-/* It is in the table of leases. */
-static void lease_begin(struct holder *holder, struct share *share, struct reference *reference)
-{
-	/* The first lease is charged with the reference. */
-	if (reference->leases++ > 0)
-		quota_hold(&holder->tenant->level->own[RESOURCE_LEASES]);
-	else
-		reference->stream->live++;
-	share->leases++;
-	grant_lease_begins(reference->grant);
-	holder->registry->leases++;
-	lease_enter(share, reference, true);
-}
-
 struct reference *lease_get(struct holder *holder, struct reference *reference)
 {
 	struct reference *leased = lease_by_bit(holder, (uint32_t)reference->bit);
@@ -51,7 +37,15 @@ struct reference *lease_get(struct holder *holder, struct reference *reference)
 		id_table_remove(&holder->leases, reference);
 		return NULL;
 	}
-	lease_begin(holder, share, reference);
+	/* The first lease is charged with the reference. */
+	if (reference->leases++ > 0)
+		quota_hold(&holder->tenant->level->own[RESOURCE_LEASES]);
+	else
+		reference->stream->live++;
+	share->leases++;
+	grant_lease_begins(reference->grant);
+	holder->registry->leases++;
+	lease_enter(share, reference, true);
 	return reference;
 }
 

@@ -51,21 +51,6 @@ void pages_bit_changed(void *data, uint32_t page, uint32_t bit)
 			registry->changed(holder, bit);
 }
 
-static void page_compare(struct tenant *tenant)
-{
-	struct page_view *view = tenant->view;
-
-	for (uint32_t at = 0; at < WORDS; at++) {
-		uint64_t now = __atomic_load_n(&view->now[at], __ATOMIC_RELAXED);
-		uint64_t changed = le64toh(now ^ view->before[at]);
-
-		view->before[at] = now;
-		for (; changed != 0; changed &= changed - 1)
-			pages_bit_changed(tenant->registry, tenant->number,
-					  at * 64 + (uint32_t)__builtin_ctzll(changed));
-	}
-}
-
 static void on_pages(struct ev_loop *loop, ev_timer *w, int events _unused_)
 {
 	struct registry *registry = container_of(w, struct registry, w_pages);
@@ -75,7 +60,15 @@ static void on_pages(struct ev_loop *loop, ev_timer *w, int events _unused_)
 		if (!tenant->view)
 			continue;
 		any = true;
-		page_compare(tenant);
+		for (uint32_t at = 0; at < WORDS; at++) {
+			uint64_t now = __atomic_load_n(&tenant->view->now[at], __ATOMIC_RELAXED);
+			uint64_t changed = le64toh(now ^ tenant->view->before[at]);
+
+			tenant->view->before[at] = now;
+			for (; changed != 0; changed &= changed - 1)
+				pages_bit_changed(registry, tenant->number,
+						  at * 64 + (uint32_t)__builtin_ctzll(changed));
+		}
 	}
 	if (!any)
 		ev_timer_stop(loop, w);

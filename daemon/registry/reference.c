@@ -9,31 +9,12 @@
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 
-/* The entry that the kernel was asked for it becomes that of the reference, unless it has one. */
-static void reference_enter(struct reference *reference, uint32_t *asked)
-{
-	const struct entry_reference entry = { .index = reference->index, .bit = reference->grant->bit };
-	const struct stream *stream = reference->stream;
-	uint64_t word;
-
-	_Static_assert(sizeof(word) == sizeof(entry), "data of one word");
-	if (reference->entry != 0 || *asked == 0) {
-		ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
-			     reference->grant->number, &entry, sizeof(entry));
-		return;
-	}
-	memcpy(&word, &entry, sizeof(word));
-	ledger_become(stream->registry->ledger, *asked, ENTRY_REFERENCE, word);
-	reference->entry = *asked;
-	*asked = 0;
-}
-
 void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_asked)
 {
 	static const uint64_t none;
 
 	ledger_enter(stream->registry->ledger, ret_asked, ENTRY_ASKED, stream->number, grant->number, &none,
-		     sizeof(none));
+		     sizeof(none), "");
 }
 
 void reference_free(struct reference *reference)
@@ -88,14 +69,27 @@ static struct reference *reference_new(struct stream *stream, struct grant *gran
 
 struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index, uint32_t *asked)
 {
+	const struct entry_reference entry = { .index = index, .bit = grant->bit };
 	struct reference *reference = reference_there(stream, grant);
+	struct ledger *ledger = stream->registry->ledger;
+	uint64_t word;
 
+	_Static_assert(sizeof(word) == sizeof(entry), "data of one word");
 	if (!reference)
 		reference = reference_new(stream, grant);
 	if (!reference)
 		return NULL;
 	reference->index = index;
-	reference_enter(reference, asked);
+	if (reference->entry != 0 || *asked == 0) {
+		ledger_enter(ledger, &reference->entry, ENTRY_REFERENCE, stream->number, grant->number, &entry,
+			     sizeof(entry), "");
+		return reference;
+	}
+	/* The entry of the question to the kernel becomes that of the reference. */
+	memcpy(&word, &entry, sizeof(word));
+	ledger_become(ledger, *asked, ENTRY_REFERENCE, word);
+	reference->entry = *asked;
+	*asked = 0;
 	return reference;
 }
 
@@ -106,31 +100,27 @@ struct releases {
 };
 
 /*
- * Meanwhile the event may have been leased again, or the stream may have ended. Answers come in the order of the calls, so a registration
+ * Meanwhile an event may have been leased again, or a stream may have ended. Answers come in the order of the calls, so a registration
  * that was asked for since then is answered after this.
  */
-static void reference_on_released(struct registry *registry, const struct kernel_call *call, uint32_t bit)
-{
-	struct stream *stream = stream_by_number(registry, call->stream);
-	struct reference *reference = stream ? id_table_find(&stream->references, bit) : NULL;
-
-	if (!reference || !reference->releasing)
-		return;
-	reference->releasing = false;
-	/* KERNEL_E_LINGERS: it stays as long as its stream. */
-	if ((call->result != KERNEL_OK && call->result != KERNEL_E_NO_SUCH) || reference->leases > 0)
-		return;
-	reference_free(reference);
-	if (stream->users == 0 && stream->references.n == 0)
-		stream_free(stream);
-}
-
 static void references_on_released(void *data, struct kernel_call *calls, size_t n)
 {
 	_cleanup_(freep) struct releases *releases = data;
 
-	for (size_t i = 0; i < n; i++)
-		reference_on_released(releases->registry, &calls[i], releases->bit[i]);
+	for (size_t i = 0; i < n; i++) {
+		struct stream *stream = stream_by_number(releases->registry, calls[i].stream);
+		struct reference *reference = stream ? id_table_find(&stream->references, releases->bit[i]) : NULL;
+
+		if (!reference || !reference->releasing)
+			continue;
+		reference->releasing = false;
+		/* KERNEL_E_LINGERS: it stays as long as its stream. */
+		if ((calls[i].result != KERNEL_OK && calls[i].result != KERNEL_E_NO_SUCH) || reference->leases > 0)
+			continue;
+		reference_free(reference);
+		if (stream->users == 0 && stream->references.n == 0)
+			stream_free(stream);
+	}
 }
 
 void references_release(struct reference *const *references, size_t n)

@@ -21,8 +21,8 @@ struct reference {
 };
 
 /*
- * Finds the reference to the grant on the stream, or makes it and takes a reference on the grant. NULL: no memory. `asked`: the place of
- * the entry that the kernel was asked for it, or 0; 0 from now on, if the reference has taken over that entry.
+ * Finds the reference to the grant on the stream, or makes it and takes a reference on the grant. NULL: no memory. `asked` is the place in
+ * the ledger from reference_enter_asked(), or 0. A reference without an entry takes over the entry at that place, and sets `asked` to 0.
  */
 struct reference *reference_get(struct stream *, struct grant *, uint32_t index, uint32_t *asked);
 /* Whether it is there at all; and the reference, unless it is being released. */

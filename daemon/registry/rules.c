@@ -79,36 +79,28 @@ static void settle_reserves(struct registry *registry)
 	}
 }
 
-static int want_reserves(struct registry *registry, const struct policy *policy)
-{
-	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
-		section->wanted = 0;
-	for (size_t i = 0; i < policy->sections.n; i++) {
-		const struct section *of = policy->sections.at[i];
-		struct section_reserve *section;
-
-		if (of->values[POLICY_RESERVE_EVENTS].number == 0)
-			continue;
-		section = section_find(registry, of->name);
-		if (!section)
-			section = section_make(registry, of->name);
-		if (!section)
-			return -ENOMEM;
-		section->wanted = of->values[POLICY_RESERVE_EVENTS].number;
-	}
-	return 0;
-}
-
 int rules_adopt(struct registry *registry, struct policy **policy)
 {
+	const struct sections *sections = &(*policy)->sections;
 	struct policy *before = registry->policy;
-	int r;
 
 	registry->files.capacity = fds_for_files();
-	r = want_reserves(registry, *policy);
-	/* Reserves that were just made have no maximum yet, and go when reserves are settled next. */
-	if (r < 0)
-		return r;
+	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
+		section->wanted = 0;
+	for (size_t i = 0; i < sections->n; i++) {
+		const uint32_t reserve = sections->at[i]->values[POLICY_RESERVE_EVENTS].number;
+		struct section_reserve *section;
+
+		if (reserve == 0)
+			continue;
+		section = section_find(registry, sections->at[i]->name);
+		if (!section)
+			section = section_make(registry, sections->at[i]->name);
+		/* Reserves that were just made have no maximum yet, and go when reserves are settled next. */
+		if (!section)
+			return -ENOMEM;
+		section->wanted = reserve;
+	}
 	settle_reserves(registry);
 	registry->policy = *policy;
 	*policy = before;
@@ -161,27 +153,13 @@ static void set_maximum(const struct registry *registry, struct level *level, co
 		level_set_maximum(level, resource, maximum, is_own);
 }
 
-static void set_limits(struct registry *registry, struct level *level, const struct policy_rules *rules)
-{
-	const struct policy_value *connections = rules->value[POLICY_MAX_CONNECTIONS];
-	const struct policy_value *requests = rules->value[POLICY_MAX_REQUESTS_PER_SECOND];
-
-	for (enum resource i = 0; i < RESOURCES; i++)
-		set_maximum(registry, level, rules, i);
-	level->connections_by = connections;
-	level->max_connections = connections ? connections->number : LEVEL_NO_LIMIT;
-	set_requests(&level->requests, requests);
-	if (!requests || requests->is_default)
-		requests = policy_daemon(registry->policy, POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND);
-	set_requests(&level->own_requests, requests);
-}
-
 /*
  * Called for each level around a new connection. Most connections belong to an existing tenant, whose levels have the answer.
  */
-enum policy_tenant rules_border(const struct registry *registry, const char *path)
+enum policy_tenant rules_border(void *data, const char *path)
 {
-	const struct level *level = level_find(&registry->levels, path);
+	const struct registry *registry = data;
+	const struct level *level = level_find(&registry->levels, path, strlen(path));
 
 	if (level && level->generation == registry->generation)
 		return level->border;
@@ -223,10 +201,20 @@ void rules_update(struct tenant *tenant)
 
 	for (struct level *level = tenant->level; level && level->generation != registry->generation;
 	     level = level->parent) {
+		const struct policy_value *connections, *requests;
 		struct policy_rules here;
 
 		policy_lookup(&registry->policy->sections, level->path, &here);
-		set_limits(registry, level, &here);
+		for (enum resource i = 0; i < RESOURCES; i++)
+			set_maximum(registry, level, &here, i);
+		connections = here.value[POLICY_MAX_CONNECTIONS];
+		level->connections_by = connections;
+		level->max_connections = connections ? connections->number : LEVEL_NO_LIMIT;
+		requests = here.value[POLICY_MAX_REQUESTS_PER_SECOND];
+		set_requests(&level->requests, requests);
+		if (!requests || requests->is_default)
+			requests = policy_daemon(registry->policy, POLICY_DEFAULT_MAX_REQUESTS_PER_SECOND);
+		set_requests(&level->own_requests, requests);
 		level->border = policy_rules_tenant(&here);
 		level->generation = registry->generation;
 	}

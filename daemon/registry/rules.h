@@ -18,8 +18,8 @@ void rules_deinit(struct registry *);
 /* The key of a maximum: a section's own, or that of [Daemon]. */
 enum policy_key rules_limit_key(enum resource, bool is_own);
 
-/* Whether the policy makes this path a tenant. Cheap for paths whose level exists. */
-enum policy_tenant rules_border(const struct registry *, const char *path);
+/* Whether the policy makes this path a tenant (a cgroup_rule; data is the registry). Cheap for paths whose level exists. */
+enum policy_tenant rules_border(void *data, const char *path);
 
 /* Brings a tenant up to date. Cheap where nothing has changed. */
 void rules_update(struct tenant *);

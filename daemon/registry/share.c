@@ -71,27 +71,17 @@ void shares_enter(struct holder *holder)
 		holder->has_new_share |= !share->sent;
 		if (share->sent && share->entry == 0)
 			ledger_enter(holder->registry->ledger, &share->entry, ENTRY_SHARE, holder->number,
-				     share->stream->number, "", 0);
+				     share->stream->number, "", 0, "");
 	}
 }
 
-unsigned shares_count(const struct holder *holder)
+unsigned shares_count(const struct holder *holder, bool unsent)
 {
 	const struct share *share;
 	unsigned n = 0;
 
 	LIST_FOREACH(share, &holder->shares, in_client)
-		n++;
-	return n;
-}
-
-unsigned shares_count_unsent(const struct holder *holder)
-{
-	const struct share *share;
-	unsigned n = 0;
-
-	LIST_FOREACH(share, &holder->shares, in_client)
-		n += !share->sent;
+		n += !unsent || !share->sent;
 	return n;
 }
 

@@ -31,8 +31,7 @@ void share_send(struct share *);
 void share_free(struct share *);
 /* Enters in the ledger which files were sent. */
 void shares_enter(struct holder *);
-unsigned shares_count(const struct holder *);
-/* Those whose file the client does not have yet. */
-unsigned shares_count_unsent(const struct holder *);
+/* `unsent`: those whose file the client does not have yet. */
+unsigned shares_count(const struct holder *, bool unsent);
 /* Ends the client's shares without a lease: the client closes the file, and is sent it again when needed. */
 void shares_tidy(struct holder *);

@@ -29,7 +29,8 @@ static void stream_enter(struct stream *stream)
 		.self_registered = stream->self_registered,
 	};
 
-	ledger_enter(stream->registry->ledger, &stream->entry, ENTRY_STREAM, stream->number, 0, &entry, sizeof(entry));
+	ledger_enter(stream->registry->ledger, &stream->entry, ENTRY_STREAM, stream->number, 0, &entry, sizeof(entry),
+		     "");
 }
 
 struct stream *stream_by_number(const struct registry *registry, uint32_t number)
@@ -282,22 +283,6 @@ struct stream *stream_use(struct stream *stream)
 	return stream;
 }
 
-/* Our copy of the file is closed, so its indexes can't be checked any more: only the kernel's list of events shows a change. */
-static void watch_no_more(struct stream *stream)
-{
-	struct tenant *tenant = stream->tenant;
-
-	if (!is_unguarded(stream->registry))
-		return;
-	stream->unwatched = true;
-	tenant->self_registered += stream->self_registered;
-	if (tenant->unwatched++ == 0) {
-		tenant->foreign_before = stream->registry->others.most;
-		LIST_INSERT_HEAD(&stream->registry->unwatched, tenant, in_unwatched);
-	}
-	streams_watch(stream->registry);
-}
-
 bool streams_are_suspect(const struct tenant *tenant)
 {
 	const struct registry *registry = tenant->registry;
@@ -367,11 +352,22 @@ void streams_end(struct registry *registry)
 /* Our copy must not keep the file open. The keeper closes its own copy at the first poll. */
 void stream_leave(struct stream *stream)
 {
+	struct tenant *tenant = stream->tenant;
+
 	kept_end(stream);
 	stream_unshare(stream);
 	stream->fd = fd_close(stream->fd);
 	stream->closed = true;
-	watch_no_more(stream);
+	/* Without our copy its indexes can't be checked any more: only the kernel's list of events shows a change. */
+	if (is_unguarded(stream->registry)) {
+		stream->unwatched = true;
+		tenant->self_registered += stream->self_registered;
+		if (tenant->unwatched++ == 0) {
+			tenant->foreign_before = stream->registry->others.most;
+			LIST_INSERT_HEAD(&stream->registry->unwatched, tenant, in_unwatched);
+		}
+		streams_watch(stream->registry);
+	}
 	if (stream->references.n == 0)
 		stream_free(stream);
 	else

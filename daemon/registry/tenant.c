@@ -18,13 +18,8 @@ static void tenant_enter(struct tenant *tenant)
 {
 	const struct entry_tenant entry = { .cgroup_id = tenant->cgroup_id, .is_contained = tenant->is_contained };
 
-	ledger_enter_text(tenant->registry->ledger, &tenant->entry, ENTRY_TENANT, tenant->number, &entry, sizeof(entry),
-			  tenant->path);
-}
-
-static enum policy_tenant tenant_rule(void *registry, const char *path)
-{
-	return rules_border(registry, path);
+	ledger_enter(tenant->registry->ledger, &tenant->entry, ENTRY_TENANT, tenant->number, 0, &entry, sizeof(entry),
+		     tenant->path);
 }
 
 static struct tenant *tenant_free(struct tenant *tenant)
@@ -150,7 +145,7 @@ int tenant_of_cgroup(struct registry *registry, const char *cgroup, struct tenan
 	int r;
 
 	string_copy(path, sizeof(path), cgroup);
-	is_contained = cgroup_cut_to_tenant(&registry->cgroups, path, tenant_rule, registry);
+	is_contained = cgroup_cut_to_tenant(&registry->cgroups, path, rules_border, registry);
 	r = tenant_get(registry, path, cgroup_id(&registry->cgroups, path), ret);
 	if (r == 0)
 		tenant_update(*ret, is_contained);

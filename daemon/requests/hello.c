@@ -61,16 +61,14 @@ static void hello_on_page(void *data, struct kernel_call *calls, size_t n)
 				  strerror(-r));
 }
 
-static void hello_ask_for_page(struct client *client, uint32_t serial, uint64_t understands)
+static int hello_ask_for_page(struct client *client, uint32_t serial, uint64_t understands)
 {
 	const struct tenant *tenant = client->holder.tenant;
 	struct page_task *page = calloc(1, sizeof(*page) + strlen(tenant->path) + 1);
 	size_t n;
 
-	if (!page) {
-		client_disconnect(client, serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
-		return;
-	}
+	if (!page)
+		return -ENOMEM;
 	memcpy(page->path, tenant->path, strlen(tenant->path));
 	page->registry = tenant->registry;
 	page->serial = serial;
@@ -78,6 +76,7 @@ static void hello_ask_for_page(struct client *client, uint32_t serial, uint64_t 
 	n = tenant_page_calls(tenant, page->path, page->calls);
 	task_begin(&page->task, client);
 	kernel_submit(tenant->registry->kernel, page->calls, n, hello_on_page, page);
+	return 0;
 }
 
 int handle_hello(struct client *client, const struct message *message)
@@ -100,6 +99,6 @@ int handle_hello(struct client *client, const struct message *message)
 	else if (client->holder.tenant->page_fd >= 0)
 		hello_welcome(client, message->serial, hello.understands);
 	else
-		hello_ask_for_page(client, message->serial, hello.understands);
+		return hello_ask_for_page(client, message->serial, hello.understands);
 	return 0;
 }

@@ -107,7 +107,7 @@ static struct reference *register_find_shared(struct holder *holder, const struc
 	LIST_FOREACH(reference, &grant->registered, in_grant)
 		if (!reference->releasing && stream_may_serve(reference->stream, holder))
 			/* One more file has to fit into the answer, and there may be a new stream, too. */
-			return shares_count_unsent(holder) < WIRE_FDS_MAX - 1 ? reference : NULL;
+			return shares_count(holder, true) < WIRE_FDS_MAX - 1 ? reference : NULL;
 	return NULL;
 }
 
@@ -168,24 +168,6 @@ static int register_take_stream(struct client *client, struct batch *batch, stru
 	return r;
 }
 
-static void register_add_call(struct batch *batch, struct item *item)
-{
-	struct stream *stream = batch->registration->stream;
-
-	reference_enter_asked(stream, item->grant, &item->asked);
-	/* Room for the lease, until the call is answered. */
-	quota_hold(&stream->tenant->level->own[RESOURCE_LEASES]);
-	batch_add_call(batch, item,
-		       (struct kernel_call){
-			       .op = KERNEL_REGISTER,
-			       .page = stream->tenant->number,
-			       .stream = stream->number,
-			       .flags = item->flags,
-			       .text = item->grant->event->description,
-			       .fd = -1,
-		       });
-}
-
 /* Asks the kernel for the item. */
 static void item_ask(struct client *client, struct batch *batch, struct item *item)
 {
@@ -209,10 +191,22 @@ static void item_ask(struct client *client, struct batch *batch, struct item *it
 	r = admission_ask_lease(tenant, &why);
 	if (r == 0)
 		r = register_take_stream(client, batch, next, &why);
-	if (r != 0)
+	if (r != 0) {
 		item_refuse_for(registration, item, r, sentence);
-	else
-		register_add_call(batch, item);
+		return;
+	}
+	reference_enter_asked(registration->stream, item->grant, &item->asked);
+	/* Room for the lease, until the call is answered. */
+	quota_hold(&tenant->level->own[RESOURCE_LEASES]);
+	batch_add_call(batch, item,
+		       (struct kernel_call){
+			       .op = KERNEL_REGISTER,
+			       .page = tenant->number,
+			       .stream = registration->stream->number,
+			       .flags = item->flags,
+			       .text = item->grant->event->description,
+			       .fd = -1,
+		       });
 }
 
 void item_place(struct client *client, struct batch *batch, struct item *item)

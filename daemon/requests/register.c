@@ -25,19 +25,6 @@
 /* With its call and, at worst, a sentence. */
 enum { ITEM_BYTES = sizeof(struct item) + sizeof(struct kernel_call) + WIRE_SENTENCE_MAX };
 
-static void registration_free(struct registration *registration)
-{
-	registration->tenant->waiting -= registration->bytes;
-	memory_freed(&registration->registry->memory, registration->bytes);
-	for (size_t i = 0; i < registration->n_items; i++) {
-		grant_unref(registration->items[i].grant);
-		free(registration->items[i].sentence);
-	}
-	if (registration->stream)
-		stream_unuse(registration->stream);
-	free(registration);
-}
-
 static struct registration *registration_new(struct client *client, const struct message *message,
 					     const struct strings *strings)
 {
@@ -70,20 +57,6 @@ static struct registration *registration_new(struct client *client, const struct
 		registration->undecided.items = cursor_make(copy + head, copied - head);
 	}
 	return registration;
-}
-
-static struct batch *registration_batch(struct registration *registration, size_t items)
-{
-	struct batch *batch = malloc(sizeof(*batch) + (items + 1) * sizeof(batch->calls[0]));
-
-	if (!batch)
-		return NULL;
-	batch->registration = registration;
-	batch->n = batch->n_again = 0;
-	batch->settling.waits = 0;
-	batch->settles = false;
-	registration->under_way++;
-	return batch;
 }
 
 static void register_decide_item(struct client *client, struct batch *batch, const struct string_item *asked)
@@ -172,11 +145,6 @@ static void register_on_answer(void *data, struct kernel_call *calls, size_t n)
 		batch_ask_again(batch);
 }
 
-static void register_run_out_of_memory(struct client *client, uint32_t serial)
-{
-	client_disconnect(client, serial, REFUSAL_TROUBLE, "the daemon is out of memory; try again later");
-}
-
 /* All is decided, and all calls are answered. */
 static void register_finish(struct registration *registration)
 {
@@ -190,7 +158,15 @@ static void register_finish(struct registration *registration)
 		stream_note_self_registered(registration->stream);
 	if (registration->stream)
 		kept_replace(registration->stream);
-	registration_free(registration);
+	registration->tenant->waiting -= registration->bytes;
+	memory_freed(&registration->registry->memory, registration->bytes);
+	for (size_t i = 0; i < registration->n_items; i++) {
+		grant_unref(registration->items[i].grant);
+		free(registration->items[i].sentence);
+	}
+	if (registration->stream)
+		stream_unuse(registration->stream);
+	free(registration);
 }
 
 /* --- the request --- */
@@ -208,14 +184,21 @@ static void register_decide(struct registration *registration)
 {
 	struct client *client = registration->task.client;
 	struct strings *undecided = &registration->undecided;
-	struct batch *batch = registration_batch(registration, MIN(undecided->count, PART));
+	const size_t items = MIN(undecided->count, PART);
+	struct batch *batch = malloc(sizeof(*batch) + (items + 1) * sizeof(batch->calls[0]));
 	struct string_item asked;
 
 	if (!batch) {
-		register_run_out_of_memory(client, registration->serial);
+		client_disconnect(client, registration->serial, REFUSAL_TROUBLE,
+				  "the daemon is out of memory; try again later");
 		register_end_part(registration);
 		return;
 	}
+	batch->registration = registration;
+	batch->n = batch->n_again = 0;
+	batch->settling.waits = 0;
+	batch->settles = false;
+	registration->under_way++;
 	for (unsigned i = 0; i < PART && strings_next(undecided, &asked); i++)
 		register_decide_item(client, batch, &asked);
 	register_warn(registration->tenant);
@@ -243,10 +226,8 @@ int handle_register(struct client *client, const struct message *message)
 	if (decode_strings(message->body, &strings) != 0 || strings.flags != 0)
 		return REFUSAL_BAD_PACKET;
 	registration = registration_new(client, message, &strings);
-	if (!registration) {
-		register_run_out_of_memory(client, message->serial);
-		return 0;
-	}
+	if (!registration)
+		return -ENOMEM;
 	/* A stream that is shared is proved with this, once for all items. */
 	next = stream_for(&client->holder);
 	registration->next = next ? next->number : 0;

@@ -42,11 +42,8 @@ int handle_release(struct client *client, const struct message *message)
 	if (r != 0)
 		return r;
 	r = release_leases(client, count, bits, &released);
-	if (r < 0) {
-		client_disconnect(client, message->serial, REFUSAL_TROUBLE,
-				  "the daemon is out of memory; try again later");
-		return 0;
-	}
+	if (r < 0)
+		return r;
 	/* Then this answers as the daemon before would have: it has released those that are not held any more. */
 	if (client->may_repeat) {
 		released.released += released.not_held;

@@ -4,11 +4,18 @@
 
 #include "protocol/base/array.h"
 
-static int trace_event_new(struct tracer *tracer, const struct description *description, struct trace_event **ret)
+int trace_event_get(struct embedded *embedded, const struct description *description, struct trace_event **ret)
 {
 	const size_t length = strlen(description->canonical), name_length = description->name_length;
-	struct trace_event *event = calloc(1, sizeof(*event) + length + 1 + name_length + 1);
+	struct tracer *tracer = &embedded->tracer;
+	struct trace_event *event;
 
+	HASH_FIND(by_name, tracer->events, description->canonical, description->name_length, *ret);
+	if (*ret)
+		return streq((*ret)->description, description->canonical) ? 0 : KERNEL_E_NAME_TAKEN;
+	if (HASH_CNT(by_name, tracer->events) >= embedded->kernel.facts.capacity)
+		return KERNEL_E_FULL;
+	event = calloc(1, sizeof(*event) + length + 1 + name_length + 1);
 	if (!event)
 		return -ENOMEM;
 	memcpy(event->description, description->canonical, length);
@@ -26,18 +33,6 @@ static int trace_event_new(struct tracer *tracer, const struct description *desc
 	tracer_add(tracer, event);
 	*ret = event;
 	return 0;
-}
-
-int trace_event_get(struct embedded *embedded, const struct description *description, struct trace_event **ret)
-{
-	struct tracer *tracer = &embedded->tracer;
-
-	HASH_FIND(by_name, tracer->events, description->canonical, description->name_length, *ret);
-	if (*ret)
-		return streq((*ret)->description, description->canonical) ? 0 : KERNEL_E_NAME_TAKEN;
-	if (HASH_CNT(by_name, tracer->events) >= embedded->kernel.facts.capacity)
-		return KERNEL_E_FULL;
-	return trace_event_new(tracer, description, ret);
 }
 
 void trace_event_tidy(struct embedded *embedded, struct trace_event *event)

@@ -87,15 +87,11 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 			struct text *why)
 {
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
-	struct rlimit files;
 	int r;
 
 	/* Every page is locked in memory. */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	program_raise_fd_limit();
 	/*
 	 * Without CAP_SYS_RESOURCE the kernel limits the fds in flight of all processes of uid 0 together, containers included, so
 	 * answers of a keeper that lacks it may be delayed.

@@ -133,8 +133,8 @@ int enable_address_init(struct user_events *user_events, const struct kernel_lim
 
 	user_events->abi = &enable_address_abi;
 	if (kernel_knows_flag(user_events, UAPI_PERSIST) && limits->persist)
-		facts->flags |= KERNEL_PERSIST;
+		facts->flags |= REGISTER_PERSIST;
 	if (kernel_knows_flag(user_events, UAPI_MULTI_FORMAT))
-		facts->flags |= KERNEL_MULTI_FORMAT;
+		facts->flags |= REGISTER_MULTI_FORMAT;
 	return enablers_start(user_events);
 }

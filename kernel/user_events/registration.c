@@ -213,7 +213,7 @@ int on_register(struct user_events *user_events, struct kernel_call *call, const
 	if (user_events->kernel.facts.shared_page)
 		page = &user_events->shared;
 	/* An event is found by its name; one of many formats by its whole description, with the zero behind it, which no name has. */
-	key_length = call->flags & KERNEL_MULTI_FORMAT ? length + 1 : description.name_length;
+	key_length = call->flags & REGISTER_MULTI_FORMAT ? length + 1 : description.name_length;
 	hash = table_hash(call->text, key_length);
 	HASH_FIND_BYHASHVALUE(by_key, page->holdings, call->text, key_length, hash, holding);
 	/* Another call of the batch asks for it, and may fail. */

@@ -297,7 +297,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct play play = { .keeps = kind == 2, .copy = { -1, -1, -1, -1 } };
 
 	/* A persistent event would be charged for as long as the daemon lives. */
-	kernel_offers = KERNEL_MULTI_FORMAT;
+	kernel_offers = REGISTER_MULTI_FORMAT;
 	play.world = kind == 2 ? world_kept(true) : world_on("prefer", kind == 0);
 	set_out(&play);
 	for (unsigned i = 0; i < STEPS_MAX && bytes.left > 0; i++)

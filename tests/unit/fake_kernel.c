@@ -9,7 +9,7 @@
 #include "kernel/rpc/message.h"
 
 struct fake fake;
-uint16_t kernel_offers = KERNEL_PERSIST | KERNEL_MULTI_FORMAT;
+uint16_t kernel_offers = REGISTER_PERSIST | REGISTER_MULTI_FORMAT;
 
 static size_t find_page(uint32_t number)
 {
@@ -29,7 +29,7 @@ struct fake_stream *find_stream(uint32_t number)
 
 static bool is_of_event(const struct fake_slot *slot, const char *text, uint16_t flags)
 {
-	return slot->there && !((slot->flags ^ flags) & KERNEL_MULTI_FORMAT) && streq(slot->text, text);
+	return slot->there && !((slot->flags ^ flags) & REGISTER_MULTI_FORMAT) && streq(slot->text, text);
 }
 
 static int on_page_new(struct kernel_call *call)

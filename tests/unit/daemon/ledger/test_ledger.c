@@ -46,7 +46,7 @@ static void expect_text(const struct ledger_image *image, uint16_t kind, uint64_
 
 static void enter(struct ledger *ledger, uint32_t *place, uint64_t a, uint64_t b, const char *text)
 {
-	ledger_enter(ledger, place, KIND, a, b, text, strlen(text));
+	ledger_enter(ledger, place, KIND, a, b, text, strlen(text), "");
 }
 
 static size_t used_bytes(const struct ledger *ledger)
@@ -65,7 +65,7 @@ TEST(entry_may_have_a_text_behind_its_data)
 	LEDGER(ledger);
 	IMAGE(image);
 
-	ledger_enter_text(ledger, &place, KIND, 1, &data, sizeof(data), "a text");
+	ledger_enter(ledger, &place, KIND, 1, 0, &data, sizeof(data), "a text");
 	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
 	ck_assert_uint_eq(image.items[0].entry->data_size, sizeof(data) + 6);
 	ledger_get(image.items[0].entry, &found, sizeof(found));
@@ -81,7 +81,7 @@ TEST(things_are_in_order_of_kind_and_number)
 
 	for (uint64_t i = 5; i > 0; i--) {
 		enter(ledger, &place[0][i], i, 0, "");
-		ledger_enter(ledger, &place[1][i], OTHER_KIND, i, 0, "", 0);
+		ledger_enter(ledger, &place[1][i], OTHER_KIND, i, 0, "", 0, "");
 	}
 	enter(ledger, &place[0][4], 4, 0, "later");
 	ck_assert_int_eq(ledger_read(ledger->fd, &image), 0);
@@ -229,7 +229,7 @@ static void asked_step(struct model *model, struct ledger *ledger, unsigned i)
 	if (model->asked[i])
 		ledger_strike(ledger, &model->asked_place[i]);
 	else
-		ledger_enter(ledger, &model->asked_place[i], ASKED, i, i, &none, sizeof(none));
+		ledger_enter(ledger, &model->asked_place[i], ASKED, i, i, &none, sizeof(none), "");
 	model->asked[i] = !model->asked[i];
 	model->granted[i] = 0;
 }

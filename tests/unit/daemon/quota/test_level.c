@@ -18,7 +18,7 @@ TEST(nearest_level_without_room_is_found)
 {
 	struct level *box = get("/slice/box"), *slice = box->parent, *root = slice->parent;
 
-	level_connect(box);
+	level_count_connections(box, 1);
 	ck_assert_ptr_null(level_find_crowded(box));
 	root->max_connections = 1;
 	ck_assert_ptr_eq(level_find_crowded(box), root);
@@ -27,16 +27,16 @@ TEST(nearest_level_without_room_is_found)
 	box->max_connections = 0;
 	ck_assert_ptr_eq(level_find_crowded(box), box);
 	ck_assert_ptr_eq(level_find_crowded(slice), slice);
-	level_disconnect(box);
+	level_count_connections(box, -1);
 	ck_assert_ptr_null(level_find_crowded(slice));
 	/* More connections than the maximum allows now. */
 	box->max_connections = 1;
-	level_connect(box);
-	level_connect(box);
+	level_count_connections(box, 1);
+	level_count_connections(box, 1);
 	ck_assert_uint_eq(root->connections, 2);
-	level_disconnect(box);
+	level_count_connections(box, -1);
 	ck_assert_ptr_eq(level_find_crowded(box), box);
-	level_disconnect(box);
+	level_count_connections(box, -1);
 	ck_assert_ptr_null(level_find_crowded(box));
 	level_unref(box);
 }

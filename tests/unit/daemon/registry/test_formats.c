@@ -9,7 +9,7 @@ static unsigned count_multi_slots(void)
 	unsigned n = 0;
 
 	for (size_t i = 0; i < SLOTS; i++)
-		n += fake.slot[i].there && fake.slot[i].flags & KERNEL_MULTI_FORMAT;
+		n += fake.slot[i].there && fake.slot[i].flags & REGISTER_MULTI_FORMAT;
 	return n;
 }
 
@@ -35,7 +35,7 @@ TEST(two_formats_of_a_name_are_two_events)
 	expect_same_answer(&other, &again);
 	expect_charged(world, 3, 4);
 	for (size_t i = 0; i < 3; i++)
-		ck_assert_uint_eq(fake.slot[i].flags, i < 2 ? KERNEL_MULTI_FORMAT : 0);
+		ck_assert_uint_eq(fake.slot[i].flags, i < 2 ? REGISTER_MULTI_FORMAT : 0);
 	/* Without fields. */
 	ck_assert_uint_ne(get_with(&c[0], REGISTER_MULTI_FORMAT, "bare").bit, get(&c[0], "bare").bit);
 	expect_charged(world, 5, 6);
@@ -208,7 +208,7 @@ TEST(persistent_event_is_charged_while_the_daemon_lives)
 	WELCOMED(next, world, 1);
 	struct answer answer = get_with(&end, REGISTER_PERSIST, "event u32 x");
 
-	ck_assert_uint_eq(fake.slot[0].flags, KERNEL_PERSIST);
+	ck_assert_uint_eq(fake.slot[0].flags, REGISTER_PERSIST);
 	get_with(&end, REGISTER_PERSIST, "event u32 x");
 	get(&end, "passing u32 x");
 	release(&end, answer.bit);

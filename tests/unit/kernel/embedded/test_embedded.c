@@ -49,9 +49,9 @@ TEST(refused_registration_leaves_nothing)
 	EMPTY_BENCH(bench);
 	struct kernel_call call = { .op = KERNEL_REGISTER, .stream = 1, .text = HELLO, .bit = 77, .index = 77 };
 
-	call.flags = KERNEL_PERSIST;
+	call.flags = REGISTER_PERSIST;
 	ck_assert_int_eq(ask(bench.kernel, call).result, KERNEL_E_UNSUPPORTED);
-	call.flags = KERNEL_MULTI_FORMAT;
+	call.flags = REGISTER_MULTI_FORMAT;
 	ck_assert_int_eq(ask(bench.kernel, call).result, KERNEL_E_UNSUPPORTED);
 	call.flags = 1 << 15;
 	call = ask(bench.kernel, call);

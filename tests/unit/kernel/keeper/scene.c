@@ -277,7 +277,7 @@ void dispatch_kernel(struct scene *scene)
 const struct kernel_call examples[] = {
 	{ .op = KERNEL_PAGE_NEW, .page = 7, .text = "/system.slice/a.service" },
 	{ .op = KERNEL_STREAM_NEW, .page = 7, .stream = 8 },
-	{ .op = KERNEL_REGISTER, .page = 7, .stream = 8, .flags = KERNEL_MULTI_FORMAT, .text = "event u32 x" },
+	{ .op = KERNEL_REGISTER, .page = 7, .stream = 8, .flags = REGISTER_MULTI_FORMAT, .text = "event u32 x" },
 	{ .op = KERNEL_STREAM_NEW, .page = 0, .stream = 9 }, /* is refused */
 	{ .op = KERNEL_RELEASE, .stream = 8, .index = 3 },
 	{ .op = KERNEL_STILL_OPEN, .stream = 8 },

@@ -16,7 +16,7 @@ struct order order;
 const struct kernel_facts good_facts = {
 	.backend = BACKEND_ENABLE_ADDRESS,
 	.guarded = true,
-	.flags = KERNEL_MULTI_FORMAT,
+	.flags = REGISTER_MULTI_FORMAT,
 	.page_bits = 4096,
 	.capacity = 1000,
 	.payload_max = 4064,

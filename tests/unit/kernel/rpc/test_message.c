@@ -27,7 +27,7 @@ static struct packet packet_new(void)
 static const struct kernel_call examples[] = {
 	{ .op = KERNEL_PAGE_NEW, .page = 7, .text = "/system.slice/a.service", .fd = -1 },
 	{ .op = KERNEL_STREAM_NEW, .page = 7, .stream = UINT32_MAX, .fd = -1 },
-	{ .op = KERNEL_REGISTER, .stream = 9, .flags = KERNEL_MULTI_FORMAT, .text = "event u32 x", .fd = -1 },
+	{ .op = KERNEL_REGISTER, .stream = 9, .flags = REGISTER_MULTI_FORMAT, .text = "event u32 x", .fd = -1 },
 	{ .op = KERNEL_REGISTER, .stream = 9, .text = "event", .fd = -1 },
 	{ .op = KERNEL_RELEASE, .stream = 9, .index = 10, .fd = -1 },
 	{ .op = KERNEL_DEPOSIT, .number = UINT64_MAX, .fd = 0 },
@@ -388,7 +388,7 @@ TEST(invalid_answer_is_refused)
 
 static const struct kernel_facts facts = {
 	.backend = BACKEND_STATUS_PAGE,
-	.flags = KERNEL_PERSIST,
+	.flags = REGISTER_PERSIST,
 	.page_bits = 2,
 	.capacity = 1,
 	.payload_max = 4,
