@@ -96,8 +96,10 @@ as_nobody()
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 
+# A wait in vain is a failure, also where the checks behind it passed.
 sum_up()
 {
+	[ $checks_failed -gt 0 ] || [ ! -e "${scratch-}/late" ] || check 'each wait ends in time' says_nothing cat "$scratch/late"
 	echo "$checks_passed passed, $checks_failed failed${1:+, $1}"
 	[ $checks_failed -eq 0 ] && [ $checks_passed -gt 0 ]
 	exit

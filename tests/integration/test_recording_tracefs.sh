@@ -84,7 +84,7 @@ killed_recording_is_readable()
 	made --count=100000 --every=1 --number=n 'counted u32 n; u64 more'
 	recording -o "$file" --foreign "$@" counted
 	touch "$scratch/go"
-	within eval '[ "$(numbers "$file" | wc -l)" -gt 100 ]'
+	within eval '[ "$("$ctl" report "$file" | wc -l)" -gt 100 ]'
 	kill -9 $recorder
 	wait $recorder
 	kill $program
