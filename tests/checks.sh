@@ -81,7 +81,7 @@ json()
 	local expression=$1
 	shift
 	"$@" >"${scratch:?}/json"
-	python3 -c '
+	python3 -IS -c '
 import json, sys
 text = open(sys.argv[2]).read()
 try:
