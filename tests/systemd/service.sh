@@ -7,15 +7,10 @@ unset LD_LIBRARY_PATH USEREV_SOCKET USEREV_CONTROL_SOCKET
 
 sockets=(userevd.socket userevd-control.socket userevd-keeper.socket)
 
-make_target()
-{
-	make --no-print-directory B="$B" DEPENDENCIES=skip DESTDIR=/ PREFIX=/usr "$1"
-}
-
 # The files, and a package's other steps.
 install_it()
 {
-	make_target install && systemd-sysusers userevd.conf && systemd-tmpfiles --create userevd.conf &&
+	cp -a "$B/installed/." / && systemd-sysusers userevd.conf && systemd-tmpfiles --create userevd.conf &&
 		systemctl daemon-reload && systemctl preset "${sockets[@]}"
 }
 
@@ -23,7 +18,8 @@ install_it()
 uninstall_it()
 {
 	rm -rf /run/systemd/system/userevd{,-keeper}.service.d
-	systemctl disable "${sockets[@]}" && make_target uninstall && systemctl daemon-reload
+	systemctl disable "${sockets[@]}" && make --no-print-directory B="$B" DEPENDENCIES=skip DESTDIR=/ PREFIX=/usr uninstall &&
+		systemctl daemon-reload
 }
 
 property()

@@ -71,6 +71,5 @@ check 'another service is not' emit_as rich one
 check 'all return after daemon and keeper were killed' returns_after_kill
 check 'the services end' systemctl stop shop bank
 check 'their events are refunded' within 60 says '"charges":0[,}]' userevctl status --json
-check 'userevd is removed' uninstall_it
 rm -rf /etc/userevd/policy.d/50-old.conf
 sum_up

@@ -154,7 +154,7 @@ returns_after_restart()
 	systemctl restart shop && within 120 is_a_tenant shop && within 120 says '^shop_request\s' userevctl events
 }
 
-check 'make install succeeds' install_it
+check 'userevd is installed' install_it
 install "$B/examples/requests" /usr/bin/shop-requests
 check 'the user userevd exists and cannot log in' says ':/usr/sbin/nologin$' getent passwd userevd
 check 'the units load without errors' \
