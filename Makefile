@@ -86,7 +86,8 @@ UNITS := $(patsubst %.in,$(B)/%,$(wildcard systemd/*.service.in))
 TEMPLATES := $(B)/systemd/tmpfiles/userevd.conf $(B)/systemd/containers/cdi.json $(B)/systemd/containers/podman-hook.json
 EXAMPLES := $(addprefix $(B)/examples/,activity hello plugin.so plugin_host requests server use_stack)
 
-BUILD = $(MAKE) --no-print-directory -j$(JOBS) DEPENDENCIES=skip
+# "+": make does not see that the recipes that begin with it run make.
+BUILD = +$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) DEPENDENCIES=skip
 
 .PHONY: FORCE all build dependencies help run demo test clean
 .DELETE_ON_ERROR:

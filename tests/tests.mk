@@ -2,7 +2,7 @@
 #
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
-TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
+TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 ccache check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
 	liblttng-ust-dev mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
 
 # Alternatives to userevd, and gnuplot.
@@ -91,6 +91,10 @@ BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 # --- targets ---
 
+# Objects are kept beside the kernels, for all checkouts.
+test: export CC := ccache $(CC)
+test: export CCACHE_DIR ?= $(or $(USEREVD_CACHE),$(HOME)/.cache/userevd)/ccache
+test: export CCACHE_NOHASHDIR = 1
 # All in one run, so that one sum covers everything.
 ## make test            All tests of CI: tidy, unit and integration tests, also under sanitizers and in virtual machines.
 test: test-dependencies kernels
@@ -230,7 +234,7 @@ races: test-dependencies
 	$(Q)B=$(ASAN) tests/faults/races.py $(SECONDS)
 
 # Built with clang, which has other warnings.
-BUILD_FUZZERS = $(BUILD) CC=clang SANITIZE=address,undefined,fuzzer-no-link WARNINGS='-Wall -Wextra -Werror'
+BUILD_FUZZERS = $(BUILD) CC='$(filter ccache,$(CC)) clang' SANITIZE=address,undefined,fuzzer-no-link WARNINGS='-Wall -Wextra -Werror'
 fuzzers:
 	$(Q)$(BUILD_FUZZERS) B=$(B)/fuzz $(FUZZERS:$(B)/%=$(B)/fuzz/%)
 
