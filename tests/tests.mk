@@ -92,16 +92,16 @@ BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 # --- targets ---
 
 # Objects are kept beside the kernels, for all checkouts.
-test: export CC := ccache $(CC)
+CACHED = CC='ccache $(CC)'
 test: export CCACHE_DIR ?= $(or $(USEREVD_CACHE),$(HOME)/.cache/userevd)/ccache
 test: export CCACHE_NOHASHDIR = 1
 # All in one run, so that one sum covers everything.
 ## make test            All tests of CI: tidy, unit and integration tests, also under sanitizers and in virtual machines.
 test: test-dependencies kernels
 	$(Q)$(BUILD) tidy
-	$(Q)$(BUILD) build-tests confined $(SPEED_BENCHES)
-	$(Q)$(BUILD_ASAN) build-tests
-	$(Q)$(BUILD) packages fuzzers
+	$(Q)$(BUILD) $(CACHED) build-tests confined $(SPEED_BENCHES)
+	$(Q)$(BUILD_ASAN) $(CACHED) build-tests
+	$(Q)$(BUILD) $(CACHED) packages fuzzers
 	$(Q)tests/run-tests.sh $(LONG_GUESTS) --beside $(ASAN) $(ASAN_TESTS) \
 		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh $(SPEED_TESTS) \
 		-- $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) $(SHORT_GUESTS)
