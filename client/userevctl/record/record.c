@@ -13,7 +13,7 @@
 #include "client/userevctl/run.h"
 #include "client/userevctl/tracing/tracing.h"
 
-enum { PROGRESS_MS = 500 };
+enum { PROGRESS_MS = 500, GATHER_MS = 10 };
 
 struct recorder {
 	struct record_sink sink; /* first */
@@ -175,16 +175,22 @@ static bool await_records(struct recorder *recorder, int signals)
 {
 	const struct tracing *tracing = recorder->tracing;
 	struct pollfd wanted[] = {
-		{ .fd = tracing->fd, .events = POLLIN },
 		{ .fd = signals, .events = POLLIN },
+		{ .fd = tracing->fd, .events = POLLIN },
 	};
-	const uint64_t now = ctl_now_ns(), due = tracing->due > 0 ? tracing->due : UINT64_MAX;
-	const uint64_t until = MIN(MIN(recorder->deadline, due), now + PROGRESS_MS * NS_PER_MS);
-	const uint64_t ms = tracing->busy ? 0 : (until - MIN(until, now)) / NS_PER_MS + 1;
+	uint64_t now, until;
 
 	show_progress(recorder);
-	return (poll(wanted, ARRAY_SIZE(wanted), (int)ms) >= 0 || errno == EINTR) && wanted[1].revents == 0 &&
-	       ctl_now_ns() < recorder->deadline;
+	/* A wake-up for each record would cost more than the record: some gather first. */
+	if (poll(wanted, 1, GATHER_MS) > 0)
+		return false;
+	now = ctl_now_ns();
+	until = MIN(MIN(recorder->deadline, tracing->due > 0 ? tracing->due : UINT64_MAX),
+		    now + PROGRESS_MS * NS_PER_MS);
+	if (tracing->busy || until <= now)
+		return now < recorder->deadline;
+	return (poll(wanted, ARRAY_SIZE(wanted), (int)((until - now) / NS_PER_MS + 1)) >= 0 || errno == EINTR) &&
+	       wanted[0].revents == 0 && ctl_now_ns() < recorder->deadline;
 }
 
 static int record_events(struct recorder *recorder)

@@ -59,8 +59,11 @@ struct recording {
 	uint64_t chunk_written; /* time of the last chunk, in ns */
 	uint64_t missed;
 
-	struct known_event *events, *last_event;
+	struct known_event *events;
 	struct known_writer *writers;
+	/* Of the last record: most records are of the same event and process. */
+	uint64_t event_version, writer_version;
+	uint16_t last_type;
 	unsigned n_types;
 	unsigned half;
 	struct dat_texts texts;
@@ -258,30 +261,18 @@ static void add_format(struct recording *recording, unsigned type, const char *n
 	recording->formats_changed = true;
 }
 
-static bool is_of(const struct known_event *event, const char *name, const char *fields)
-{
-	const size_t length = strlen(name);
-
-	return strncmp(event->description, name, length) == 0 && event->description[length] == ' ' &&
-	       streq(event->description + length + 1, fields);
-}
-
 /* The type of its entries; 0: the recording is full. */
 static uint16_t type_of_record(struct recording *recording, const struct taken_record *record)
 {
 	const char *fields = strchr(record->description, ' ');
 	char key[2 * WIRE_DESCRIPTION_MAX * 2 + 2];
 	struct note note = { .string = { record->name, fields ? fields + 1 : "" } };
-	struct known_event *event = recording->last_event;
+	struct known_event *event;
 	size_t length;
 
-	/* Most records are of the same event. */
-	if (event && is_of(event, record->name, note.string[1]))
-		return event->type;
 	snprintf(key, sizeof(key), "%s %s", record->name, note.string[1]);
 	length = strlen(key);
 	HASH_FIND(by_description, recording->events, key, length, event);
-	recording->last_event = event;
 	if (event)
 		return event->type;
 	note.number[0] = recording->n_types;
@@ -366,9 +357,18 @@ bool recording_put(struct recording *recording, const struct taken_record *recor
 	uint16_t type = 0;
 
 	if (recording->error == 0) {
-		type = type_of_record(recording, record);
-		if (type == 0 || !tell_writer(recording, record) ||
-		    !recording_put_entry(recording, record->time, type, (int32_t)record->pid, record->payload,
+		type = recording->last_type;
+		if (record->event_version == 0 || record->event_version != recording->event_version)
+			type = type_of_record(recording, record);
+		if (type == 0)
+			return false;
+		recording->last_type = type;
+		recording->event_version = record->event_version;
+		if ((record->writer_version == 0 || record->writer_version != recording->writer_version) &&
+		    !tell_writer(recording, record))
+			return false;
+		recording->writer_version = record->writer_version;
+		if (!recording_put_entry(recording, record->time, type, (int32_t)record->pid, record->payload,
 					 record->size))
 			return false;
 		recording->records[recording->n_full]++;

@@ -55,6 +55,8 @@ static void follower_print_record(struct follower *follower, struct record_view 
 				      .fields = fields,
 				      .payload = data + RECORD_HEADER,
 				      .size = record->size - RECORD_HEADER,
+				      .event_version = event ? event->version : 0,
+				      .writer_version = writer->version,
 			      });
 }
 

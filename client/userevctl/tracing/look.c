@@ -45,6 +45,7 @@ int follower_learn_type(struct follower *follower, struct follower_event *event)
 	text_printf(&text, "event");
 	if (!format.complete || format.fields[0])
 		text_printf(&text, " %s", format.complete ? format.fields : "?");
+	event->version = ++follower->versions;
 	follower->by_type[format.id] = event;
 	return 0;
 }

@@ -21,6 +21,8 @@ struct taken_record {
 	const void *payload;
 	size_t size;
 	const char *fields; /* written already, as text or JSON, whichever the output is; NULL: of the payload */
+	/* Of the event, and of the process: the same number as before stands for the same name and description, or uid, comm and tenant. */
+	uint64_t event_version, writer_version; /* 0: not known */
 };
 /* Takes records in place of an output. */
 struct record_sink {

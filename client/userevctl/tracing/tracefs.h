@@ -89,10 +89,6 @@ void instance_remove_hist(struct tracefs_instance *, const char *system, const c
 #define LATENCY_HIST   "hist:keys=us.log2:sort=us"
 /* Removes it, once the histograms of other events that pass it times have gone. */
 void instance_remove_latency(struct tracefs_instance *, pid_t);
-/* The synthetic event of a process's latency command, and its triggers, which keep the instance in use: 0 or a negative errno. */
-#define LATENCY_SYSTEM "synthetic"
-#define LATENCY_PREFIX "userevctl_"
-void instance_remove_latency(struct tracefs_instance *, pid_t);
 /* Options and clock of a new instance, which is on, and overwrites the oldest records. */
 int instance_set_up(struct tracefs_instance *);
 int instance_write(struct tracefs_instance *, const char *file, const char *text);
@@ -133,6 +129,7 @@ struct writer {
 	char comm[64];
 	char *tenant; /* NULL: not known */
 	uint64_t uid; /* or UID_UNKNOWN */
+	uint64_t version;
 	UT_hash_handle by_pid;
 };
 void writers_deinit(struct follower *);
@@ -148,6 +145,7 @@ struct follower_event {
 	uint64_t seen;		 /* the number of the last look that wanted it */
 	struct event event;	 /* its `name`, `shown` and `system` */
 	UT_hash_handle by_shown; /* no name is in both systems */
+	uint64_t version;	 /* of the description */
 	char description[FORMAT_FIELDS_MAX + 16];
 };
 
@@ -164,6 +162,7 @@ struct follower {
 	struct follower_event *events;
 	struct follower_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
 	struct kernel_events *kernel_events;		  /* types that are not user_events; NULL: none */
+	uint64_t versions;				  /* so many were given to events and writers */
 	uint64_t looks;
 	uint64_t look_took; /* ns */
 	uint64_t looked;    /* the time of the last complete look */

@@ -60,6 +60,7 @@ void writers_learn(struct follower *follower, const struct catalogue *catalogue)
 
 			if (!row_find(holder, "tenant", &tenant))
 				continue;
+			writer->version = ++follower->versions;
 			set_tenant(writer, (const char *)tenant.value, tenant.length, true);
 			writer->uid = row_get_u64(holder, "uid");
 			if (writer->looked == 0)
@@ -119,6 +120,7 @@ const struct writer *writers_find(struct follower *follower, uint64_t pid, uint6
 	if (!is_new && now < writer->looked + FRESH_MS * NS_PER_MS)
 		return writer;
 	writer->looked = now;
+	writer->version = ++follower->versions;
 	/* A process that has ended is known from the daemon, or from the kernel. */
 	if (!read_process(follower, writer) && is_new && !writer->is_inside) {
 		_cleanup_(freep) char *commands = tracefs_instance_file_read(NULL, "saved_cmdlines", NULL);
