@@ -21,6 +21,7 @@ enum entry_kind {
 	ENTRY_CLIENT,	  /* number */
 	ENTRY_LEASES,	  /* client, stream: a bit for each index on the stream */
 	ENTRY_SHARE,	  /* client, stream: it has the file */
+	ENTRY_ENABLED,	  /* grant: an admin has switched its event on */
 	ENTRY_KINDS_,
 };
 
@@ -58,6 +59,13 @@ struct entry_client {
 	uint16_t greeted;
 	uint16_t watching;
 	uint32_t may_be_root;
+};
+
+struct entry_enabled {
+	uint64_t time;
+	int32_t pid;
+	uint32_t uid;
+	char comm[16];
 };
 
 _Static_assert(sizeof(struct entry_tenant) + PATH_MAX <= LEDGER_DATA_MAX, "a tenant with the longest path");

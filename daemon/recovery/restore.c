@@ -240,6 +240,18 @@ static int restore_share(struct restoration *restoration, struct ledger_item *it
 	return 0;
 }
 
+static int restore_enabled(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call _unused_)
+{
+	struct grant *grant = restored(restoration, ENTRY_GRANT, item->entry->a);
+	struct entry_enabled entry;
+	struct enabled_by admin;
+
+	ledger_get(item->entry, &entry, sizeof(entry));
+	admin = (struct enabled_by){ .time = entry.time, .pid = entry.pid, .uid = entry.uid };
+	string_copy(admin.comm, sizeof(admin.comm), entry.comm);
+	return grant ? event_set_enabled_by(&restoration->daemon->registry, grant->event, &admin) : 0;
+}
+
 /* Changes since the last daemon have not been sent: watching clients have to look at all events. */
 static int restore_watch(struct restoration *restoration _unused_, struct ledger_item *item,
 			 struct kernel_call *call _unused_)
@@ -277,6 +289,7 @@ static const struct step steps[] = {
 	{ ENTRY_CLIENT, restore_client, .asks = true, .op = KERNEL_DEPOSITED },
 	{ ENTRY_LEASES, restore_leases, .asks = false },
 	{ ENTRY_SHARE, restore_share, .asks = false },
+	{ ENTRY_ENABLED, restore_enabled, .asks = false },
 	{ ENTRY_CLIENT, restore_watch, .asks = false },
 };
 

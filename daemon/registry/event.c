@@ -66,8 +66,21 @@ struct event *event_after(struct registry *registry, uint64_t number)
 	return event;
 }
 
+/* Under the number of one of its grants: the next daemon forgets the admin if that one ends before the others. */
+static void event_enter_enabled_by(struct registry *registry, struct event *event)
+{
+	struct enabled_by *admin = event->enabled_by;
+	struct entry_enabled entry = { .time = admin->time, .pid = admin->pid, .uid = admin->uid };
+
+	memcpy(entry.comm, admin->comm, sizeof(entry.comm));
+	ledger_enter(registry->ledger, &admin->entry, ENTRY_ENABLED, LIST_FIRST(&event->grants)->number, 0, &entry,
+		     sizeof(entry), "");
+}
+
 int event_set_enabled_by(struct registry *registry, struct event *event, const struct enabled_by *enabled_by)
 {
+	uint32_t entry = event->enabled_by ? event->enabled_by->entry : 0;
+
 	if (enabled_by && !event->enabled_by) {
 		event->enabled_by = malloc(sizeof(*enabled_by));
 		if (!event->enabled_by)
@@ -76,7 +89,10 @@ int event_set_enabled_by(struct registry *registry, struct event *event, const s
 	}
 	if (enabled_by) {
 		*event->enabled_by = *enabled_by;
+		event->enabled_by->entry = entry;
+		event_enter_enabled_by(registry, event);
 	} else if (event->enabled_by) {
+		ledger_strike(registry->ledger, &entry);
 		memory_freed(&registry->memory, sizeof(*event->enabled_by));
 		free(steal_pointer(event->enabled_by));
 	}

@@ -39,6 +39,7 @@ struct enabled_by {
 	pid_t pid;
 	uid_t uid;
 	char comm[16];
+	uint32_t entry; /* in the ledger */
 };
 
 struct event {
@@ -46,7 +47,7 @@ struct event {
 	struct quota_event account;
 	struct grant_list grants;
 	struct grant first;	       /* one of them; usually there is no other */
-	struct enabled_by *enabled_by; /* NULL: it is off, or the daemon does not know; ends with the daemon */
+	struct enabled_by *enabled_by; /* NULL: it is off, or the daemon does not know */
 	uint16_t flags;		       /* REGISTER_MULTI_FORMAT: others of the same name have other fields */
 	uint16_t name_length;
 	uint16_t length; /* of the description */

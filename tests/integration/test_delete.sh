@@ -99,10 +99,13 @@ else
 	check '… and the kernel has it no more' exits 1 kernel_has lasting
 	check '… nor does the list' says_not '^lasting' "$ctl" events
 	check '… and its charge is gone' charged 1
+	"$ctl" enable another >/dev/null
 	kill -KILL "$daemon" && wait "$daemon" 2>/dev/null
 	start_daemon "${options[@]}"
 	check 'the next daemon does not know it' says_not '^lasting' "$ctl" events
-	check '… and knows the other one' says '^another	off	-	persistent	' "$ctl" events
+	check '… and knows the other one' says '^another	on	ftrace	persistent	' "$ctl" events
+	check '… and the admin that has switched it on' json 'it[0]["enabled_by"]["comm"] == "userevctl"' "$ctl" events --json another
+	"$ctl" disable another >/dev/null
 	hold 'lasting u64 m'
 	check 'its name is free for other fields' says '^lasting	.*	u64 m$' "$ctl" events
 	end_program
