@@ -255,10 +255,12 @@ like podman_tenants podman_rootless
 # --- Docker ---
 
 docker=/usr/bin/docker
+docker_with= # more of daemon.json
 
 prepare_docker()
 {
-	storage_of /var/lib/docker && mkdir -p /etc/docker && echo '{"live-restore": true}' >/etc/docker/daemon.json && systemctl start docker &&
+	{ mountpoint --quiet /var/lib/docker || storage_of /var/lib/docker; } && mkdir -p /etc/docker && echo "{\"live-restore\": true$docker_with}" >/etc/docker/daemon.json &&
+		systemctl restart docker &&
 		image | $docker import - program &&
 		sed "s#docker \(ps\|events\|inspect\)#$docker \1#; s#userevctl#/usr/bin/userevctl#" systemd/containers/userevd-docker-names.service \
 			>/etc/systemd/system/userevd-docker-names.service && systemctl daemon-reload && systemctl enable --now userevd-docker-names
@@ -304,6 +306,14 @@ outlive_docker()
 {
 	systemctl kill --kill-whom=main --signal=KILL docker
 }
+
+prepare_docker_userns() { docker_with=', "userns-remap": "default"' prepare_docker; }
+like docker_userns docker
+
+# Without systemd's help.
+prepare_docker_cgroupfs() { docker_with=', "exec-opts": ["native.cgroupdriver=cgroupfs"]' prepare_docker && use_example_policy 20-containers.conf; }
+tenant_docker_cgroupfs() { echo "/docker/$($docker inspect --format='{{.Id}}' "$1")"; }
+like docker_cgroupfs docker
 
 # --- containerd ---
 
