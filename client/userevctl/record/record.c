@@ -13,7 +13,7 @@
 #include "client/userevctl/run.h"
 #include "client/userevctl/tracing/tracing.h"
 
-enum { PROGRESS_MS = 500, GATHER_MS = 10 };
+enum { PROGRESS_MS = 500, GATHER_MS = 20 };
 
 struct recorder {
 	struct record_sink sink; /* first */
