@@ -3,7 +3,6 @@
 /* metrics: the daemon's counters, for a monitoring system. */
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "client/userevctl/ctl.h"

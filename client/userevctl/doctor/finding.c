@@ -6,7 +6,6 @@
 #include <sys/utsname.h>
 
 #include "client/userevctl/doctor/doctor.h"
-#include "protocol/base/text.h"
 
 static const struct {
 	const char *name;
