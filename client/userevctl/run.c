@@ -110,19 +110,6 @@ static void run_turn(struct run *run)
 		lose_daemon(run, "no connection");
 }
 
-/* With the records that the daemon counted but did not send. */
-static void count_lost(struct run *run)
-{
-	struct cursor row = { 0 };
-
-	if (run->daemon.pid > 0)
-		control_ask_status(run->daemon.control_socket, CONTROL_TIMEOUT_MS, &row);
-	run->lost = run->view.missed + row_get_u64(row, "lost") + row_get_u64(row, "too_big");
-	run->bad = row_get_u64(row, "bad");
-	run->complete = true;
-	free((void *)row.at);
-}
-
 static void summarise(const struct run *run, int exit_status)
 {
 	const struct record_view *view = &run->view;
@@ -147,6 +134,7 @@ static void summarise(const struct run *run, int exit_status)
 static int run_command(struct run *run)
 {
 	const char *path = run->daemon.control_socket;
+	struct cursor row = { 0 };
 	int r = control_request(path, KIND_TAIL, 0, run->patterns.text, run->patterns.n, &run->control);
 
 	/* From the first answer on, every event that is registered is on. */
@@ -165,7 +153,13 @@ static int run_command(struct run *run)
 	}
 	while (run->pid > 0 || run->control)
 		run_turn(run);
-	count_lost(run);
+	/* With the records that the daemon counted but did not send. */
+	if (run->daemon.pid > 0)
+		control_ask_status(path, CONTROL_TIMEOUT_MS, &row);
+	run->lost = run->view.missed + row_get_u64(row, "lost") + row_get_u64(row, "too_big");
+	run->bad = row_get_u64(row, "bad");
+	run->complete = true;
+	free((void *)row.at);
 	return WIFSIGNALED(run->status) ? 128 + WTERMSIG(run->status) : WEXITSTATUS(run->status);
 }
 

@@ -87,12 +87,17 @@ static int read_lines(struct stream *stream, int signals)
 	return 0;
 }
 
-static void stream_report(const struct stream *stream)
+int emit_stream(struct emission *emission)
 {
-	const struct emission *emission = stream->emission;
+	_cleanup_(freep) struct stream *stream = must(calloc(1, sizeof(*stream)));
 	const struct output *output = &emission->ctl->output;
 	const char *name = emission_name(emission);
+	int signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP)), r;
 
+	stream->emission = emission;
+	r = signals < 0 ? -errno : read_lines(stream, signals);
+	if (r < 0)
+		ctl_error("cannot read stdin: %s.", strerror(-r));
 	if (output->json)
 		json_print(output->file, json_text("event", name), json_u64("lines", stream->lines),
 			   json_u64("written", stream->written), json_u64("untraced", stream->untraced),
@@ -101,18 +106,6 @@ static void stream_report(const struct stream *stream)
 		ctl_note("%s: %s written, %llu not (no tracer was active), %llu lost, %llu refused.", name,
 			 plural(stream->written, "record", "records").text, (unsigned long long)stream->untraced,
 			 (unsigned long long)stream->lost, (unsigned long long)stream->refused);
-}
-
-int emit_stream(struct emission *emission)
-{
-	_cleanup_(freep) struct stream *stream = must(calloc(1, sizeof(*stream)));
-	int signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP)), r;
-
-	stream->emission = emission;
-	r = signals < 0 ? -errno : read_lines(stream, signals);
-	if (r < 0)
-		ctl_error("cannot read stdin: %s.", strerror(-r));
-	stream_report(stream);
 	if (r > 0)
 		ctl_end_by(emission->ctl, r);
 	fd_close(signals);

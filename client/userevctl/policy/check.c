@@ -58,20 +58,6 @@ void problems_note(const struct problems *problems, const char *when)
 	problems_print(problems, &output, NULL);
 }
 
-static void sum_up(const struct policy_question *question)
-{
-	size_t errors = question->problems.errors, warnings = question->problems.n - errors;
-
-	if (errors > 0)
-		ctl_note("%s, %s.", plural(errors, "error", "errors").text,
-			 plural(warnings, "warning", "warnings").text);
-	else
-		ctl_note("%s, %s, %s: no error, %s.", plural(question->policy->n_files, "file", "files").text,
-			 plural(question->policy->sections.n, "section of cgroups", "sections of cgroups").text,
-			 plural(question->policy->events.n, "declared event", "declared events").text,
-			 plural(warnings, "warning", "warnings").text);
-}
-
 /* 0, or a positive number for errors in the files. */
 static int load(struct policy_question *question, char *const *files, int n)
 {
@@ -135,8 +121,10 @@ static void check_cgroups(const struct policy *policy, struct problems *problems
 
 int policy_check(struct policy_question *question)
 {
+	const struct problems *problems = &question->problems;
 	struct ctl *ctl = question->ctl;
 	int r = load(question, ctl->argv, ctl->argc);
+	struct plural warnings;
 	uint32_t margin;
 
 	if (r == 0) {
@@ -152,9 +140,14 @@ int policy_check(struct policy_question *question)
 		problems_be_strict(&question->problems);
 	if (question->problems.failed)
 		must(NULL);
-	problems_show(&question->problems, &ctl->output);
-	if (!ctl->output.json)
-		sum_up(question);
+	problems_show(problems, &ctl->output);
+	warnings = plural(problems->n - problems->errors, "warning", "warnings");
+	if (!ctl->output.json && problems->errors > 0)
+		ctl_note("%s, %s.", plural(problems->errors, "error", "errors").text, warnings.text);
+	else if (!ctl->output.json)
+		ctl_note("%s, %s, %s: no error, %s.", plural(question->policy->n_files, "file", "files").text,
+			 plural(question->policy->sections.n, "section of cgroups", "sections of cgroups").text,
+			 plural(question->policy->events.n, "declared event", "declared events").text, warnings.text);
 	r = ctl_finish(ctl);
 	return question->problems.errors > 0 ? EXIT_REFUSED : r;
 }

@@ -201,41 +201,35 @@ static int run_on_screen(struct top *top)
 	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
 }
 
-static void print_frame(const struct top *top)
+static int run_batch(struct top *top)
 {
 	struct output output = top->ctl->output;
 	struct json json = { .file = output.file };
+	int r = EXIT_DONE;
 
 	output.terminal = true;
 	output.width = output.width > 0 ? output.width : BATCH_COLUMNS;
-	if (!top->ctl->output.json) {
-		top_frame_print(&top->frame, &output);
-		return;
-	}
-	json_begin(&json, '{');
-	json_put_key(&json, "status");
-	json_row(&json, top->frame.tenants.status);
-	json_put_key(&json, "tenants");
-	tenant_views_json(&top->frame.tenants, &json);
-	json_end_line(&json, '}');
-}
-
-static int run_batch(struct top *top)
-{
-	const struct output *output = &top->ctl->output;
-	int r = EXIT_DONE;
-
 	top->frame.most = SIZE_MAX;
 	for (uint64_t i = 0; r == EXIT_DONE && i < top->batch; i++) {
 		/* An event without having asked for one: the reader has closed the pipe. */
-		if (i > 0 && poll(&(struct pollfd){ .fd = fileno(output->file) }, 1, (int)(top->interval * 1000)) > 0)
+		if (i > 0 && poll(&(struct pollfd){ .fd = fileno(output.file) }, 1, (int)(top->interval * 1000)) > 0)
 			break;
-		if (i > 0 && !top->ctl->output.json)
-			putc('\n', output->file);
+		if (i > 0 && !output.json)
+			putc('\n', output.file);
 		r = top_look(top, CONTROL_TIMEOUT_MS);
 		if (r < 0)
 			return control_explain(top->ctl->control_socket, r);
-		print_frame(top);
+		if (output.json) {
+			json_begin(&json, '{');
+			json_put_key(&json, "status");
+			json_row(&json, top->frame.tenants.status);
+			json_put_key(&json, "tenants");
+			tenant_views_json(&top->frame.tenants, &json);
+			json_end_line(&json, '}');
+			json.comma = false;
+		} else {
+			top_frame_print(&top->frame, &output);
+		}
 		r = ctl_finish(top->ctl);
 	}
 	return r;

@@ -86,19 +86,6 @@ void buffers_sum_stats(struct tracefs_instance *instance, struct buffer_stats *r
 	}
 }
 
-/* Records before this page were overwritten. Not every page has room for their number: the buffer counts them. */
-static void count_missed(const struct follower *follower, struct cpu_buffer *cpu)
-{
-	struct buffer_stats stats = { .overrun = cpu->overrun };
-
-	/* Those of a snapshot are counted as a whole. */
-	if (follower->is_snapshot)
-		return;
-	read_stats(follower->instance, (size_t)(cpu - follower->cpus), &stats);
-	cpu->missed += stats.overrun - cpu->overrun;
-	cpu->overrun = stats.overrun;
-}
-
 /* Whether there is a record of this CPU now. */
 static bool cpu_buffer_fill(const struct follower *follower, struct cpu_buffer *cpu, uint64_t horizon)
 {
@@ -109,8 +96,17 @@ static bool cpu_buffer_fill(const struct follower *follower, struct cpu_buffer *
 			cpu->empty_at = horizon;
 			break;
 		}
-		if (kbuffer_missed_events(cpu->kbuffer) != 0)
-			count_missed(follower, cpu);
+		/*
+		 * Records before this page were overwritten. Not every page has room for their number: the buffer counts them. Those of
+		 * a snapshot are counted as a whole.
+		 */
+		if (kbuffer_missed_events(cpu->kbuffer) != 0 && !follower->is_snapshot) {
+			struct buffer_stats stats = { .overrun = cpu->overrun };
+
+			read_stats(follower->instance, (size_t)(cpu - follower->cpus), &stats);
+			cpu->missed += stats.overrun - cpu->overrun;
+			cpu->overrun = stats.overrun;
+		}
 		cpu->data = kbuffer_read_event(cpu->kbuffer, &cpu->time);
 	}
 	return cpu->data;
