@@ -84,7 +84,7 @@ enum {
 #define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */
 #define BORDER_INTERVAL	  1.0	 /* between looks at the delegation of cgroups with clients */
 #define DEFER_INTERVAL	  0.05	 /* until new connections are deposited: the shortest programs have ended by then */
-#define DEPOSIT_PATIENCE  1.0	 /* for the keeper's answers, at the daemon's end */
+#define DEPOSIT_TIMEOUT	  1.0	 /* for the keeper's answers, at the daemon's end */
 #define PAGES_INTERVAL	  0.05	 /* between looks at watched pages: a person does not notice */
 #define KEEPER_INTERVAL	  0.05	 /* between attempts to connect to the next keeper: a restart takes longer */
 #define KEEPER_PAUSE	  1.	 /* … after a keeper that ended within that time */

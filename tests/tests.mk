@@ -173,11 +173,11 @@ check-speed: test-dependencies kernel-6.12
 	$(Q)$(if $(RECORD),tests/bench/run.py --record,tests/run-tests.sh) $(B) $(if $(RECORD),,$(SPEED_TESTS))
 
 # Its output is for readers, and best on an idle machine. QUICK=1 takes a few minutes instead of thirty; REPORT=1 writes the tables
-# into tests/bench/REPORT.md; PATIENCE=3 triples all timeouts.
+# into tests/bench/REPORT.md; TIMEOUT_FACTOR=3 triples all timeouts.
 ## make bench           Cost beside every alternative. QUICK=1 takes a few minutes; REPORT=1 writes tests/bench/REPORT.md.
 bench: test-dependencies bench-dependencies kernels
 	$(Q)$(BUILD) build $(BENCHES)
-	$(Q)tests/bench/run.py $(if $(REPORT),--report=tests/bench/REPORT.md) $(if $(QUICK),--quick) $(if $(PATIENCE),--patience=$(PATIENCE)) $(B)
+	$(Q)tests/bench/run.py $(if $(REPORT),--report=tests/bench/REPORT.md) $(if $(QUICK),--quick) $(if $(TIMEOUT_FACTOR),--timeout-factor=$(TIMEOUT_FACTOR)) $(B)
 
 bench-dependencies: vm-dependencies
 	$(call install_packages,$(BENCH_PACKAGES))

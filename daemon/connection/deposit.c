@@ -112,13 +112,13 @@ bool deposit_connection(struct client *client)
 void deposit_rest(struct connections *connections)
 {
 	struct pollfd answer = { .fd = connections->registry->kernel->fd, .events = POLLIN };
-	double end = clock_now() + DEPOSIT_PATIENCE;
+	double end = clock_now() + DEPOSIT_TIMEOUT;
 	struct client *client;
 
 	TAILQ_FOREACH(client, &connections->clients, all)
 		deposit_connection(client);
 	while (connections->registry->copies > 0 && clock_now() < end &&
-	       poll(&answer, 1, (int)(DEPOSIT_PATIENCE * 1000)) > 0 &&
+	       poll(&answer, 1, (int)(DEPOSIT_TIMEOUT * 1000)) > 0 &&
 	       kernel_dispatch(connections->registry->kernel) == 0)
 		;
 }

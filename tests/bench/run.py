@@ -415,7 +415,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="in a few minutes")
     parser.add_argument("--report", type=pathlib.Path, help="the file whose tables are to be replaced")
     parser.add_argument("--only", default="", help="only these programs, named without bench_")
-    parser.add_argument("--patience", type=int, default=1, help="multiplies all time limits, for busy machines")
+    parser.add_argument("--timeout-factor", type=int, default=1, help="multiplies all time limits, for busy machines")
     parser.add_argument("--places", default="native,6.12,6.1", help="host and kernels (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="compare ratios with limits.txt, and nothing else")
     parser.add_argument("--record", action="store_true", help="the same, and write today's ratios and 5 %% as the limits")
@@ -423,7 +423,7 @@ def main():
     asked = parser.parse_args()
     asked.quick |= asked.check or asked.record
     began, terminal, sections = time.time(), Terminal(), []
-    limits = [limit * asked.patience for limit in LIMITS[asked.quick]]
+    limits = [limit * asked.timeout_factor for limit in LIMITS[asked.quick]]
     (asked.build / "bench").mkdir(parents=True, exist_ok=True)
     os.environ["QUICK"] = "1" if asked.quick else ""
     if asked.check or asked.record:

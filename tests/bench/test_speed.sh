@@ -3,4 +3,4 @@
 #
 # Ratios of broker and direct calls, in a guest that counts instructions, stay below tests/bench/limits.txt. The host may be busy.
 
-exec tests/bench/run.py --check --patience=8 "$B"
+exec tests/bench/run.py --check --timeout-factor=8 "$B"

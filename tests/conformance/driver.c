@@ -8,7 +8,7 @@
 #include "client/userev.h"
 #include "protocol/event/record.h"
 
-enum { EVENTS_MAX = 600, CONNECTIONS_MAX = 4, PATIENCE_S = 60, POLL_NS = 5000000, LINE_MAX_BYTES = 1 << 18 };
+enum { EVENTS_MAX = 600, CONNECTIONS_MAX = 4, TIMEOUT_S = 60, POLL_NS = 5000000, LINE_MAX_BYTES = 1 << 18 };
 
 struct driven {
 	struct userev *userev;
@@ -59,7 +59,7 @@ static void register_event(const char *text)
 static void await(const struct driven *found, bool on)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
-	const time_t end = time(NULL) + PATIENCE_S;
+	const time_t end = time(NULL) + TIMEOUT_S;
 
 	/* No other call: a test of the event finds a daemon that has started or restarted. */
 	while (userev_enabled(&found->event) != on && time(NULL) <= end)

@@ -8,7 +8,7 @@ import urllib.parse
 
 from userev import Userev
 
-PATIENCE = 60
+TIMEOUT = 60
 connections = {}
 
 
@@ -26,7 +26,7 @@ class Connection:
         return "ok"
 
     def wait(self, name, state):
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while self.events[name].enabled != (state == "yes") and time.monotonic() < end:
             time.sleep(0.005)
         return "yes" if self.events[name].enabled else "no"

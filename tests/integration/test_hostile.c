@@ -42,14 +42,14 @@ static unsigned any(unsigned below)
 
 static int hello(void)
 {
-	static const struct timeval patience = { .tv_sec = 3 };
+	static const struct timeval timeout = { .tv_sec = 3 };
 	int page = -1, socket = actor_hello(daemon_socket, &page);
 
 	fd_close(page);
 	if (socket < 0)
 		deeds->turned_away++;
 	else
-		setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	return socket;
 }
 

@@ -102,7 +102,7 @@ static int attack(const struct fixture *fixture, enum attacker attacker, size_t 
 	case DAEMONS_USER:
 		return as(ROOT, attack_as_daemons_user(uid, attempt, page));
 	case OTHER_USER:
-		return as(STRANGER, attempts[attempt].run(page));
+		return as(UNPRIVILEGED, attempts[attempt].run(page));
 	case ROOT_OF_NAMESPACE:
 		return as(NAMESPACE_ROOT, attempts[attempt].run(page));
 	case ROOT_IN_CONTAINER:

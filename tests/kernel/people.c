@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { OF_A_STRANGER = 1000, NO_ANSWER = 111 };
+enum { UNPRIVILEGED_UID = 1000, NO_ANSWER = 111 };
 
 static bool put(const char *path, const char *text)
 {
@@ -21,15 +21,15 @@ static bool put(const char *path, const char *text)
 }
 
 /* A dumpable process owns its /proc/self, so refusals there have another cause. */
-static bool become_stranger(void)
+static bool become_unprivileged(void)
 {
-	return setgroups(0, NULL) == 0 && setresgid(OF_A_STRANGER, OF_A_STRANGER, OF_A_STRANGER) == 0 &&
-	       setresuid(OF_A_STRANGER, OF_A_STRANGER, OF_A_STRANGER) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
+	return setgroups(0, NULL) == 0 && setresgid(UNPRIVILEGED_UID, UNPRIVILEGED_UID, UNPRIVILEGED_UID) == 0 &&
+	       setresuid(UNPRIVILEGED_UID, UNPRIVILEGED_UID, UNPRIVILEGED_UID) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
 }
 
 static bool become_namespace_root(void)
 {
-	return become_stranger() && unshare(CLONE_NEWUSER) == 0 && put("/proc/self/setgroups", "deny") &&
+	return become_unprivileged() && unshare(CLONE_NEWUSER) == 0 && put("/proc/self/setgroups", "deny") &&
 	       put("/proc/self/uid_map", "0 1000 1") && put("/proc/self/gid_map", "0 1000 1") && getuid() == 0;
 }
 
@@ -49,8 +49,8 @@ static bool become(enum who who)
 	switch (who) {
 	case ROOT:
 		return true;
-	case STRANGER:
-		return become_stranger();
+	case UNPRIVILEGED:
+		return become_unprivileged();
 	case NAMESPACE_ROOT:
 		return become_namespace_root();
 	case POWERLESS_ROOT:

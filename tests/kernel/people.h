@@ -4,7 +4,7 @@
 /*
  * Other processes, of other users. They have copies of every fd of the test.
  *
- *	ck_assert_int_eq(as(STRANGER, join(stream, text)), 0);
+ *	ck_assert_int_eq(as(UNPRIVILEGED, join(stream, text)), 0);
  */
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 enum who {
 	ROOT,		/* as the test is */
-	STRANGER,	/* uid 1000, no capability */
+	UNPRIVILEGED,	/* uid 1000, no capability */
 	NAMESPACE_ROOT, /* root and every capability in a user namespace of uid 1000's */
 	POWERLESS_ROOT, /* root without a capability, as the keeper is */
 };

@@ -192,7 +192,7 @@ static int write_in_child(const struct machine *machine)
 TEST(record_belongs_to_its_writer)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
-	static const enum who whos[] = { ROOT, STRANGER, NAMESPACE_ROOT };
+	static const enum who whos[] = { ROOT, UNPRIVILEGED, NAMESPACE_ROOT };
 
 	ck_assert_int_eq(join(machine.data, machine.text), 0);
 	switch_event(machine.event, true);

@@ -49,10 +49,10 @@ TEST(bit_in_shared_page_is_seen_by_other_processes)
 	ck_assert_uint_eq(page.words[0], 0);
 	switch_event(machine.event, true);
 	ck_assert_uint_eq(page.words[0], 1 << 3);
-	ck_assert_int_eq(as(STRANGER, first_word(&page)), 1 << 3);
+	ck_assert_int_eq(as(UNPRIVILEGED, first_word(&page)), 1 << 3);
 	switch_event(machine.event, false);
 	ck_assert_uint_eq(page.words[0], 0);
-	ck_assert_int_eq(as(STRANGER, first_word(&page)), 0);
+	ck_assert_int_eq(as(UNPRIVILEGED, first_word(&page)), 0);
 	ck_assert_int_eq(disable(stream, page.words, 3), 0);
 }
 END_TEST

@@ -139,9 +139,9 @@ TEST(data_file_is_enough_to_delete_an_idle_event)
 
 	ck_assert_int_eq(join(stream, machine.text), 0);
 	ck_assert_int_eq(join(stream, machine.other_text), 1);
-	ck_assert_int_eq(as(STRANGER, delete_event(machine.data, machine.event)), -EBUSY);
+	ck_assert_int_eq(as(UNPRIVILEGED, delete_event(machine.data, machine.event)), -EBUSY);
 	fd_closep(&stream);
-	ck_assert_int_eq(as(STRANGER, delete_event(machine.data, machine.event)), 0);
+	ck_assert_int_eq(as(UNPRIVILEGED, delete_event(machine.data, machine.event)), 0);
 	ck_assert_int_eq(as(NAMESPACE_ROOT, delete_event(machine.data, machine.other)), 0);
 	ck_assert(!event_exists(machine.event));
 	ck_assert(!event_exists(machine.other));
@@ -176,7 +176,7 @@ TEST(deleting_a_held_event_is_refused)
 	ck_assert_int_eq(delete_event(machine.data, machine.event), -ENOENT);
 	ck_assert_int_eq(join(stream, machine.text), 0);
 	ck_assert_int_eq(delete_event(stream, machine.event), -EBUSY);
-	ck_assert_int_eq(as(STRANGER, delete_event(machine.data, machine.event)), -EBUSY);
+	ck_assert_int_eq(as(UNPRIVILEGED, delete_event(machine.data, machine.event)), -EBUSY);
 	if (machine.abi == ABI_STATUS_PAGE)
 		return;
 	ck_assert_int_eq(enable(stream, machine.text, &word, 0), 0);
@@ -197,7 +197,7 @@ TEST(a_persistent_event_wants_a_capability_to_be_made)
 {
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
-	ck_assert_int_eq(as(STRANGER, enable_persistent(&machine)), -EPERM);
+	ck_assert_int_eq(as(UNPRIVILEGED, enable_persistent(&machine)), -EPERM);
 	ck_assert_int_eq(as(NAMESPACE_ROOT, enable_persistent(&machine)), -EPERM);
 	ck_assert_int_eq(as(POWERLESS_ROOT, enable_persistent(&machine)), -EPERM);
 	ck_assert(!event_exists(machine.event));
@@ -222,7 +222,7 @@ TEST(deleting_a_persistent_event_needs_a_capability)
 	fd_closep(&stream);
 	let_the_kernel_catch_up(&machine);
 	ck_assert(event_exists(machine.event));
-	ck_assert(eventually(as(STRANGER, delete_event(machine.data, machine.event)) == -EPERM));
+	ck_assert(eventually(as(UNPRIVILEGED, delete_event(machine.data, machine.event)) == -EPERM));
 	ck_assert_int_eq(as(NAMESPACE_ROOT, delete_event(machine.data, machine.event)), -EPERM);
 	ck_assert_int_eq(as(POWERLESS_ROOT, delete_event(machine.data, machine.event)), -EPERM);
 	ck_assert_int_eq(delete_event(machine.data, machine.event), 0);

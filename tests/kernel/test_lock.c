@@ -52,7 +52,7 @@ TEST(a_lock_is_seen_from_a_separate_open_alone)
 	copy = fcntl(stream, F_DUPFD_CLOEXEC, 0);
 	ck_assert_int_eq(is_locked(stream, somewhere), 0);
 	ck_assert_int_eq(is_locked(copy, somewhere), 0);
-	ck_assert_int_eq(as(STRANGER, is_locked(asking, somewhere)), 1);
+	ck_assert_int_eq(as(UNPRIVILEGED, is_locked(asking, somewhere)), 1);
 }
 END_TEST
 
@@ -130,9 +130,9 @@ TEST(holder_can_remove_the_lock_and_place_its_own)
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
 
 	ck_assert_int_eq(lock(stream, somewhere), 0);
-	ck_assert_int_eq(as(STRANGER, lock(stream, somewhere + 1)), 0);
+	ck_assert_int_eq(as(UNPRIVILEGED, lock(stream, somewhere + 1)), 0);
 	ck_assert_int_eq(is_locked(machine.data, somewhere + 1), 1);
-	ck_assert_int_eq(as(STRANGER, unlock(stream, somewhere)), 0);
+	ck_assert_int_eq(as(UNPRIVILEGED, unlock(stream, somewhere)), 0);
 	ck_assert_int_eq(is_locked(machine.data, somewhere), 0);
 }
 END_TEST

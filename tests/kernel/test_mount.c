@@ -170,7 +170,7 @@ TEST(clone_needs_a_capability_and_an_attached_mount)
 	_cleanup_(machine_leave) struct machine machine _unused_ = machine_enter();
 	_cleanup_(fd_closep) int mount = clone_tracefs();
 
-	ck_assert_int_eq(as(STRANGER, made_clone()), -EPERM);
+	ck_assert_int_eq(as(UNPRIVILEGED, made_clone()), -EPERM);
 	ck_assert_int_eq(as(NAMESPACE_ROOT, made_clone()), -EPERM);
 	ck_assert_int_eq(open_tree(mount, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC), -1);
 	ck_assert_int_eq(errno, EINVAL);

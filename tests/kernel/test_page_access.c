@@ -56,7 +56,7 @@ static int attempt_all(struct page *page, enum who who, const struct attempt *at
 
 static void expect_refused(struct page *page, const struct attempt *attempts, size_t n)
 {
-	static const char *const names[] = { "root", "a stranger", "a namespace's root" };
+	static const char *const names[] = { "root", "an unprivileged user", "a namespace's root" };
 	struct outcome *outcome =
 		mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -122,7 +122,7 @@ TEST(the_writable_fd_of_such_a_page_can_be_mapped_again)
 	munmap(page.words, PAGE_BYTES);
 	page_map(&page);
 	page.words[0] = 1;
-	ck_assert_int_eq(as(STRANGER, mapped(page.client, PROT_READ)), 0);
+	ck_assert_int_eq(as(UNPRIVILEGED, mapped(page.client, PROT_READ)), 0);
 }
 END_TEST
 
@@ -150,8 +150,8 @@ TEST(sealed_page_may_be_reopened_but_not_written)
 {
 	_cleanup_(page_free) struct page page = page_sealed_against_later_writing();
 
-	ck_assert_int_eq(as(STRANGER, reopen_to_write(page.client)), -EPERM);
-	ck_assert_int_eq(as(STRANGER, reopen_to_map(page.client)), -EPERM);
+	ck_assert_int_eq(as(UNPRIVILEGED, reopen_to_write(page.client)), -EPERM);
+	ck_assert_int_eq(as(UNPRIVILEGED, reopen_to_map(page.client)), -EPERM);
 	page.words[0] = 1; /* the existing mapping */
 	ck_assert_int_eq(map_writable(page.fd), -EPERM);
 }
@@ -175,7 +175,7 @@ TEST(page_of_mode_0600_is_read_only_but_for_root)
 	_cleanup_(page_free) struct page page = page_of_an_owner(0600);
 
 	expect_refused(&page, attempts, ARRAY_SIZE(attempts));
-	ck_assert_int_eq(as(STRANGER, reopen_to_map(page.client)), -EACCES);
+	ck_assert_int_eq(as(UNPRIVILEGED, reopen_to_map(page.client)), -EACCES);
 	ck_assert_int_eq(as(NAMESPACE_ROOT, reopen_to_map(page.client)), -EACCES);
 	ck_assert_int_eq(as(ROOT, reopen_to_map(page.client)), 0);
 	ck_assert_int_eq(as(ROOT, mapped(page.fd, PROT_READ | PROT_WRITE)), 0);
@@ -186,8 +186,8 @@ TEST(plain_memfd_is_writable_when_reopened)
 {
 	_cleanup_(page_free) struct page page = page_of_an_owner(0777);
 
-	ck_assert_int_eq(as(STRANGER, write_at(page.client)), -EBADF);
-	ck_assert_int_eq(as(STRANGER, reopen_to_write(page.client)), 0);
+	ck_assert_int_eq(as(UNPRIVILEGED, write_at(page.client)), -EBADF);
+	ck_assert_int_eq(as(UNPRIVILEGED, reopen_to_write(page.client)), 0);
 	ck_assert_uint_eq(page.words[0], 'x');
 	ck_assert_int_eq(as(NAMESPACE_ROOT, reopen_to_map(page.client)), 0);
 }
@@ -206,7 +206,7 @@ static void expect_bits_to_reach(struct page page)
 
 	ck_assert_int_eq(enable(machine.data, machine.text, page.words, 4), 0);
 	switch_event(machine.event, true);
-	ck_assert_int_eq(as(STRANGER, word_of(&page)), 1 << 4);
+	ck_assert_int_eq(as(UNPRIVILEGED, word_of(&page)), 1 << 4);
 	switch_event(machine.event, false);
 	ck_assert_int_eq(as(NAMESPACE_ROOT, word_of(&page)), 0);
 	ck_assert_int_eq(disable(machine.data, page.words, 4), 0);

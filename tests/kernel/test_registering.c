@@ -301,7 +301,7 @@ TEST(root_without_capabilities_can_be_a_keeper)
 	_cleanup_(machine_leave) struct machine machine = machine_enter();
 
 	ck_assert_int_eq(as(POWERLESS_ROOT, serve(&machine)), 0);
-	ck_assert_int_eq(as(STRANGER, serve(&machine)), 1);
+	ck_assert_int_eq(as(UNPRIVILEGED, serve(&machine)), 1);
 }
 END_TEST
 

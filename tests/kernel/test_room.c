@@ -104,8 +104,8 @@ TEST(maximum_is_32768_and_counts_all_registrations)
 	_cleanup_(fd_closep) int stream = data_open(O_WRONLY);
 
 	ck_assert_int_eq(maximum(), 32768);
-	ck_assert_int_eq(with_room_for(status_number("Active: "), STRANGER, join(stream, machine.text)), -EMFILE);
-	ck_assert_int_eq(as(STRANGER, set_maximum(1)), -EACCES);
+	ck_assert_int_eq(with_room_for(status_number("Active: "), UNPRIVILEGED, join(stream, machine.text)), -EMFILE);
+	ck_assert_int_eq(as(UNPRIVILEGED, set_maximum(1)), -EACCES);
 	ck_assert_int_eq(as(NAMESPACE_ROOT, set_maximum(1)), -EACCES);
 }
 END_TEST

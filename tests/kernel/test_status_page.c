@@ -11,7 +11,7 @@
 
 enum { PAGE_BYTES = 4096, LAST = PAGE_BYTES - 1 };
 
-static const enum who everybody[] = { ROOT, STRANGER, NAMESPACE_ROOT };
+static const enum who everybody[] = { ROOT, UNPRIVILEGED, NAMESPACE_ROOT };
 
 static int status_open(int mode)
 {
@@ -183,16 +183,16 @@ static int make_writable_and_overwrite(int status)
 	return 0;
 }
 
-TEST(writable_status_file_lets_strangers_write_the_page)
+TEST(writable_status_file_lets_anyone_write_the_page)
 {
 	_cleanup_(machine_leave) struct machine machine _unused_ = machine_enter();
 	_cleanup_(fd_closep) int status = status_open(O_RDWR);
 	uint8_t *page = map(status, PROT_READ | PROT_WRITE);
 
 	ck_assert_ptr_nonnull(page);
-	ck_assert_int_eq(as(STRANGER, overwrite(status)), 0);
+	ck_assert_int_eq(as(UNPRIVILEGED, overwrite(status)), 0);
 	ck_assert_uint_eq(page[LAST], 0x5a);
-	ck_assert_int_eq(as(STRANGER, make_writable_and_overwrite(status)), 0);
+	ck_assert_int_eq(as(UNPRIVILEGED, make_writable_and_overwrite(status)), 0);
 	ck_assert_uint_eq(page[LAST], 0xa5);
 	page[LAST] = 0;
 }
@@ -211,7 +211,7 @@ TEST(only_root_reopens_a_status_file_for_writing)
 	_cleanup_(machine_leave) struct machine machine _unused_ = machine_enter();
 	_cleanup_(fd_closep) int status = status_open(O_RDONLY);
 
-	ck_assert_int_eq(as(STRANGER, reopened(status, O_RDWR)), -EACCES);
+	ck_assert_int_eq(as(UNPRIVILEGED, reopened(status, O_RDWR)), -EACCES);
 	ck_assert_int_eq(as(NAMESPACE_ROOT, reopened(status, O_RDWR)), -EACCES);
 	ck_assert_int_eq(as(ROOT, reopened(status, O_RDWR)), 0);
 }
@@ -235,9 +235,9 @@ TEST(holder_of_status_file_reads_every_name)
 	_cleanup_(fd_closep) int status = status_open(O_RDONLY);
 
 	ck_assert_int_eq(join(machine.data, machine.text), 0);
-	ck_assert_int_eq(as(STRANGER, sees(status, machine.event)), 1);
+	ck_assert_int_eq(as(UNPRIVILEGED, sees(status, machine.event)), 1);
 	ck_assert_int_eq(as(NAMESPACE_ROOT, sees(status, machine.event)), 1);
-	ck_assert_int_eq(as(STRANGER, sees(status, machine.other)), 0);
+	ck_assert_int_eq(as(UNPRIVILEGED, sees(status, machine.other)), 0);
 }
 END_TEST
 
@@ -245,5 +245,5 @@ PROMISES("status page", ENABLE_ADDRESS(the_status_file_cannot_be_mapped),
 	 STATUS_PAGE(the_bit_of_an_event_is_set_while_it_is_on), STATUS_PAGE(all_holders_of_the_file_share_one_page),
 	 STATUS_PAGE(the_page_is_one_page_exactly), STATUS_PAGE(bits_are_assigned_from_the_lowest_but_never_bit_0),
 	 STATUS_PAGE(read_only_status_file_has_no_writable_page),
-	 STATUS_PAGE(writable_status_file_lets_strangers_write_the_page),
+	 STATUS_PAGE(writable_status_file_lets_anyone_write_the_page),
 	 STATUS_PAGE(only_root_reopens_a_status_file_for_writing), EITHER(holder_of_status_file_reads_every_name))

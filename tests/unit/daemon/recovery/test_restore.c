@@ -31,7 +31,7 @@ TEST(restart_keeps_leases_streams_and_answers)
 	struct answer before, after;
 	KEPT(world);
 	WELCOMED(end, world, 1);
-	WELCOMED(stranger, world, 2);
+	WELCOMED(neighbour, world, 2);
 
 	before = get(&end, "hello u32 x");
 	world_restart(world);
@@ -58,7 +58,7 @@ TEST(restart_keeps_leases_streams_and_answers)
 		expect_same_answer(&before, &after);
 		ck_assert(is_same_file(other.stream, end.stream));
 		ck_assert(is_same_file(other.page, end.page));
-		ck_assert(!is_same_file(other.page, stranger.page));
+		ck_assert(!is_same_file(other.page, neighbour.page));
 	}
 	ck_assert_uint_eq(count_fake_streams(), 1);
 }

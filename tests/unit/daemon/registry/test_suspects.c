@@ -65,7 +65,7 @@ TEST(unknown_events_deny_a_tenant_with_a_kept_file)
 	UNGUARDED(world);
 	WELCOMED(end, world, 1);
 	WELCOMED(sibling, world, 1);
-	WELCOMED(stranger, world, 2);
+	WELCOMED(neighbour, world, 2);
 
 	fake.foreign = 3;
 	look(world);
@@ -81,7 +81,7 @@ TEST(unknown_events_deny_a_tenant_with_a_kept_file)
 		be_refused(&next, "next u32 x", REFUSAL_TROUBLE);
 		/* Sent files stay, and other tenants are not affected. */
 		get(&sibling, "more u32 x");
-		get(&stranger, "next u32 x");
+		get(&neighbour, "next u32 x");
 		kept = fd_close(kept);
 		look_at_lingering(world);
 		get(&next, "next u32 x");
