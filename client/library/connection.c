@@ -112,14 +112,9 @@ int connection_open(struct connection *connection, int64_t deadline)
 	return 0;
 }
 
-bool connection_is_intact(const struct connection *connection)
-{
-	return file_is(connection->fd, &connection->id);
-}
-
 void connection_close(struct connection *connection, enum connection_state state)
 {
-	const bool is_intact = connection_is_intact(connection);
+	const bool is_intact = file_is(connection->fd, &connection->id);
 
 	/* The parent keeps the connection, and shares the epoll instance: do not change it. */
 	if (state == CONNECTION_INHERITED) {
@@ -169,11 +164,6 @@ int connection_ask(struct connection *connection, struct packet *packet, uint16_
 	return 1;
 }
 
-void reply_deinit(struct reply *reply)
-{
-	fdset_deinit(&reply->fds);
-}
-
 static int64_t connection_silence_end(const struct connection *connection)
 {
 	return connection->n_pending > 0 ? connection->waiting_since + connection_silence_timeout_ms : INT64_MAX;
@@ -186,21 +176,21 @@ int connection_check_time(const struct connection *connection, int64_t deadline)
 	return connection_left_ms(deadline) == 0 ? -EAGAIN : 0;
 }
 
-int connection_receive(struct connection *connection, struct reply *reply)
+int connection_receive(struct connection *connection, struct message *message, struct fdset *fds)
 {
 	uint8_t *packet = lock_memory->packet;
-	ssize_t received = transport_receive_fds(connection->fd, packet, WIRE_PACKET_MAX, &reply->fds, MSG_DONTWAIT);
+	ssize_t received = transport_receive_fds(connection->fd, packet, WIRE_PACKET_MAX, fds, MSG_DONTWAIT);
 
 	/* The daemon closed the connection without reading everything. Its last packets follow this error. */
 	if (received == -ECONNRESET)
-		received = transport_receive_fds(connection->fd, packet, WIRE_PACKET_MAX, &reply->fds, MSG_DONTWAIT);
+		received = transport_receive_fds(connection->fd, packet, WIRE_PACKET_MAX, fds, MSG_DONTWAIT);
 	if (received == 0)
 		return -ECONNRESET;
 	if (received == -EAGAIN)
 		return MIN(connection_check_time(connection, INT64_MAX), -EAGAIN);
 	if (received < 0)
 		return (int)received;
-	return decode_message(packet, (size_t)received, &reply->message) == 0 ? 0 : -EPROTO;
+	return decode_message(packet, (size_t)received, message) == 0 ? 0 : -EPROTO;
 }
 
 /* poll() and not a timeout of the socket, which would start again whenever an interval timer interrupts it. */

@@ -31,11 +31,6 @@ struct request {
 	uint16_t count;	 /* of events */
 };
 
-struct reply {
-	struct message message;
-	struct fdset fds;
-};
-
 struct connection {
 	char socket[108];  /* the size of an address; "" for the default sockets */
 	const char *tried; /* the last attempt's */
@@ -57,8 +52,6 @@ int connection_init(struct connection *, const char *socket);
 int connection_open(struct connection *, int64_t deadline);
 /* Closes the fd if it is still the library's, and forgets pending requests. */
 void connection_close(struct connection *, enum connection_state);
-/* Whether the program has not closed the fd, and has not reused its number. */
-bool connection_is_intact(const struct connection *);
 /* The fd of userev_fd(), or a negative errno. */
 int connection_poll_fd(struct connection *);
 
@@ -70,8 +63,7 @@ int connection_ask(struct connection *, struct packet *, uint16_t answer, uint16
  * Receives a packet, which is valid until the next call that begins or receives a packet. 0 or a negative errno; -EAGAIN: there is
  * none; -ETIMEDOUT: there is none, and the silence lasts too long.
  */
-int connection_receive(struct connection *, struct reply *);
-void reply_deinit(struct reply *);
+int connection_receive(struct connection *, struct message *, struct fdset *);
 /* Waits until there is a packet, or room for one. 0, or -EAGAIN at the deadline, or a negative errno. */
 int connection_wait(const struct connection *, int64_t deadline);
 /* 0; -ETIMEDOUT: the silence lasts too long; -EAGAIN: the deadline has passed. */

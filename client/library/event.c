@@ -86,7 +86,7 @@ _public_ void userev_release(struct userev *userev, struct userev_event *event)
 
 _public_ const char *userev_refusal(void)
 {
-	return sentence_last();
+	return sentence_last;
 }
 
 _public_ const char *userev_why(const struct userev_event *event)

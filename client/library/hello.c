@@ -23,7 +23,7 @@ int hello_ask(struct userev *userev)
 	return connection_ask(&userev->connection, &packet, KIND_WELCOME, 0);
 }
 
-int hello_take(struct userev *userev, struct reply *reply, uint16_t count _unused_)
+int hello_take(struct userev *userev, const struct message *message, struct fdset *fds, uint16_t count _unused_)
 {
 	_cleanup_(streams_close) struct streams streams = TAILQ_HEAD_INITIALIZER(streams);
 	struct files *files = &userev->files;
@@ -31,17 +31,15 @@ int hello_take(struct userev *userev, struct reply *reply, uint16_t count _unuse
 	struct string_item tenant;
 	int r;
 
-	if (decode_welcome(reply->message.body, &limits, &tenant) != 0)
-		return -EPROTO;
-	if (limits.page_bytes != WIRE_PAGE_BYTES || limits.page_bits == 0 || limits.page_bits > WIRE_PAGE_BITS ||
-	    limits.packet_max < PACKET_MIN || limits.batch_max == 0)
+	if (decode_welcome(message->body, &limits, &tenant) != 0 || limits.page_bytes != WIRE_PAGE_BYTES ||
+	    limits.page_bits == 0 || limits.page_bits > WIRE_PAGE_BITS || limits.packet_max < PACKET_MIN ||
+	    limits.batch_max == 0)
 		return -EPROTO;
 	limits.packet_max = MIN(limits.packet_max, WIRE_PACKET_MAX);
 	limits.batch_max = MIN(limits.batch_max, WIRE_BATCH_MAX);
-	r = streams_take(files, &reply->message, &reply->fds, 1, &streams);
-	if (r < 0)
-		return r;
-	r = page_map(reply->fds.fd[0], userev->connection.fd, &files->page);
+	r = streams_take(files, message, fds, 1, &streams);
+	if (r == 0)
+		r = page_map(fds->fd[0], userev->connection.fd, &files->page);
 	if (r < 0)
 		return r;
 	userev->connection.limits = limits;

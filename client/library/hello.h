@@ -6,4 +6,4 @@
 #include "client/library/library.h"
 
 int hello_ask(struct userev *);
-int hello_take(struct userev *, struct reply *, uint16_t count);
+int hello_take(struct userev *, const struct message *, struct fdset *, uint16_t count);

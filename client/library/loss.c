@@ -35,7 +35,7 @@ void loss_report(struct userev *userev)
 	encode_begin(&packet, KIND_LOST, 0, 0, NULL, 0);
 	encode_fixed(&packet, KIND_LOST, &lost);
 	encode_end(&packet);
-	if (!connection_is_intact(connection) ||
+	if (!file_is(connection->fd, &connection->id) ||
 	    transport_send(connection->fd, packet.data, packet.size, NULL, 0, MSG_DONTWAIT) != 0) {
 		files_mark(&userev->files, true);
 		return;

@@ -54,38 +54,28 @@ static void *memory_map(size_t size)
 	return mapped;
 }
 
-static void *memory_cut(size_t size)
-{
-	void *block;
-
-	/* The rest of the last chunk is not used. */
-	if (chunk_left < size) {
-		uint8_t *fresh = memory_map(CHUNK);
-
-		if (!fresh)
-			return NULL;
-		chunk = fresh;
-		chunk_left = CHUNK;
-	}
-	block = chunk;
-	chunk += size;
-	chunk_left -= size;
-	return block;
-}
-
 void *memory_new(size_t size)
 {
 	const size_t whole = (size + sizeof(union header) + STEP - 1) / STEP * STEP;
-	union header *header = whole > LARGEST ? NULL : free_lists[whole / STEP];
+	union header *header = whole > LARGEST ? memory_map(whole) : free_lists[whole / STEP];
 
-	if (header) {
+	if (whole <= LARGEST && header) {
 		free_lists[whole / STEP] = header->next;
 		memset(header, 0, whole);
-	} else {
-		header = whole > LARGEST ? memory_map(whole) : memory_cut(whole);
-		if (!header)
+	} else if (whole <= LARGEST) {
+		/* The rest of the last chunk is not used. */
+		if (chunk_left < whole) {
+			chunk = memory_map(CHUNK);
+			chunk_left = chunk ? CHUNK : 0;
+		}
+		if (!chunk)
 			return NULL;
+		header = (void *)chunk;
+		chunk += whole;
+		chunk_left -= whole;
 	}
+	if (!header)
+		return NULL;
 	header->size = whole;
 	return header + 1;
 }

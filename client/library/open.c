@@ -22,7 +22,9 @@ static int open_new(const char *socket, struct userev **ret)
 	if (!userev)
 		return -ENOMEM;
 	debug_init();
-	files_init(&userev->files);
+	TAILQ_INIT(&userev->files.streams);
+	TAILQ_INIT(&userev->files.outdated);
+	TAILQ_INIT(&userev->files.quarantine);
 	TAILQ_INIT(&userev->events.batches);
 	SLIST_INIT(&userev->sentences);
 	userev->wait_ms = wait ? (int)MIN(MAX(strtol(wait, NULL, 10), 0), (long)INT32_MAX) : 0;
@@ -156,11 +158,15 @@ _public_ void userev_close(struct userev *userev)
 	if (!userev)
 		return;
 	loss_report(userev);
-	session_remove(userev);
+	LIST_REMOVE(userev, entry);
+	session_drop(userev);
 	while (!TAILQ_EMPTY(&userev->events.batches))
 		batch_drop(&userev->events, TAILQ_FIRST(&userev->events.batches));
 	stream_close(userev->events.ungranted);
-	files_close(&userev->files);
+	streams_close(&userev->files.streams);
+	streams_close(&userev->files.outdated);
+	streams_close(&userev->files.quarantine);
+	page_unmap(userev->files.page);
 	fd_close(userev->connection.poll_fd);
 	sentences_free(&userev->sentences);
 	memory_free(userev);

@@ -51,11 +51,14 @@ int register_ask(struct userev *userev)
 static int register_take_grant(struct userev *userev, struct batch *batch, struct userev_event *event,
 			       const struct answer *answer)
 {
-	const struct stream *stream = streams_find(&userev->files.streams, answer->stream);
+	const struct stream *stream;
 	union userev_place place;
 	const char *name;
 	int r;
 
+	TAILQ_FOREACH(stream, &userev->files.streams, entry)
+		if (stream->number == answer->stream)
+			break;
 	if (!stream || answer->bit == 0 || answer->bit >= userev->connection.limits.page_bits)
 		return -EPROTO;
 	userev->bits_differ = false;
@@ -63,7 +66,6 @@ static int register_take_grant(struct userev *userev, struct batch *batch, struc
 		release_bit(userev, answer->bit);
 		return 0;
 	}
-	sentence_drop(&batch->sentences, sentence_refusal(&batch->sentences, event));
 	name = answer->length > 0 ? answer->text : event->declared->name;
 	r = sentence_set_name(&batch->sentences, event, name, answer->length > 0 ? answer->length : strlen(name));
 	if (r < 0)
@@ -86,17 +88,17 @@ static int register_take_refusal(struct userev *userev, struct batch *batch, str
 	if (!event)
 		return 0;
 	place_refuse(event, userev->events.ungranted);
-	return sentence_set_refusal(&batch->sentences, event, answer->refusal, text, length);
+	return sentence_add(&batch->sentences, event, answer->refusal, text, length);
 }
 
-int register_take(struct userev *userev, struct reply *reply, uint16_t count)
+int register_take(struct userev *userev, const struct message *message, struct fdset *fds _unused_, uint16_t count)
 {
 	struct events *events = &userev->events;
 	struct answers answers;
 	struct answer answer;
 	int r = 0;
 
-	if (decode_registered(reply->message.body, &answers) != 0 || answers.count != count)
+	if (decode_registered(message->body, &answers) != 0 || answers.count != count)
 		return -EPROTO;
 	while (r == 0 && answers_next(&answers, &answer)) {
 		struct batch *batch = events->unanswered;
@@ -105,6 +107,9 @@ int register_take(struct userev *userev, struct reply *reply, uint16_t count)
 
 		if (is_last)
 			events->unanswered = TAILQ_NEXT(batch, entry);
+		/* The answer replaces an earlier refusal. */
+		if (event)
+			sentence_drop(&batch->sentences, sentence_refusal(&batch->sentences, event));
 		if (answer.refusal == REFUSAL_NONE)
 			r = register_take_grant(userev, batch, event, &answer);
 		else

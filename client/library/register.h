@@ -7,4 +7,4 @@
 
 bool register_is_wanted(const struct userev *);
 int register_ask(struct userev *);
-int register_take(struct userev *, struct reply *, uint16_t count);
+int register_take(struct userev *, const struct message *, struct fdset *, uint16_t count);

@@ -43,13 +43,6 @@ static void release_clear(struct userev *userev, uint32_t bit)
 	userev->n_released--;
 }
 
-void release_forget(struct userev *userev)
-{
-	memory_free(userev->released);
-	userev->released = NULL;
-	userev->n_released = 0;
-}
-
 /* Looks at all events, but only if two events may have the same bit. */
 static void release_keep_shared(struct userev *userev)
 {
@@ -106,9 +99,10 @@ int release_ask(struct userev *userev)
 	return r;
 }
 
-int release_take(struct userev *userev _unused_, struct reply *reply, uint16_t count _unused_)
+int release_take(struct userev *userev _unused_, const struct message *message, struct fdset *fds _unused_,
+		 uint16_t count _unused_)
 {
 	struct wire_released released;
 
-	return decode_fixed(reply->message.body, KIND_RELEASED, &released) == 0 ? 0 : -EPROTO;
+	return decode_fixed(message->body, KIND_RELEASED, &released) == 0 ? 0 : -EPROTO;
 }

@@ -9,8 +9,7 @@
 void release_batch(struct userev *, struct batch *);
 /* An event with this bit was released. */
 void release_bit(struct userev *, uint32_t bit);
-void release_forget(struct userev *);
 
 bool release_is_wanted(const struct userev *);
 int release_ask(struct userev *);
-int release_take(struct userev *, struct reply *, uint16_t count);
+int release_take(struct userev *, const struct message *, struct fdset *, uint16_t count);

@@ -11,25 +11,20 @@
 #include "protocol/refusal.h"
 #include "protocol/wire.h"
 
-static _Thread_local char last[WIRE_SENTENCE_MAX + 1];
+_Thread_local char sentence_last[WIRE_SENTENCE_MAX + 1];
 
 /* Inside a test of an event the variable must not be touched: allocating it for this thread may call malloc(). */
 void sentence_set_last(const char *text, size_t length)
 {
 	if (!lock_is_explicit)
 		return;
-	length = MIN(length, sizeof(last) - 1);
-	memcpy(last, text, length);
-	last[length] = '\0';
+	length = MIN(length, sizeof(sentence_last) - 1);
+	memcpy(sentence_last, text, length);
+	sentence_last[length] = '\0';
 }
 
-const char *sentence_last(void)
-{
-	return last;
-}
-
-static int sentence_add(struct sentences *sentences, const struct userev_event *event, uint32_t refusal,
-			const char *text, size_t length)
+int sentence_add(struct sentences *sentences, const struct userev_event *event, uint32_t refusal, const char *text,
+		 size_t length)
 {
 	struct sentence *sentence = memory_new(sizeof(*sentence) + length + 1);
 
@@ -69,13 +64,6 @@ static struct sentence *sentence_find(const struct sentences *sentences, const s
 struct sentence *sentence_refusal(const struct sentences *sentences, const struct userev_event *event)
 {
 	return sentence_find(sentences, event, true);
-}
-
-int sentence_set_refusal(struct sentences *sentences, const struct userev_event *event, uint32_t refusal,
-			 const char *text, size_t length)
-{
-	sentence_drop(sentences, sentence_refusal(sentences, event));
-	return sentence_add(sentences, event, refusal, text, length);
 }
 
 const char *sentence_name(const struct sentences *sentences, const struct userev_event *event)

@@ -22,6 +22,7 @@
 #include "client/library/hello.h"
 #include "client/library/lock.h"
 #include "client/library/loss.h"
+#include "client/library/memory.h"
 #include "client/library/page.h"
 #include "client/library/place.h"
 #include "client/library/register.h"
@@ -44,7 +45,7 @@ static const struct exchange {
 	bool after_registered; /* only sent when no REGISTER is pending */
 	bool (*is_wanted)(const struct userev *);
 	int (*ask)(struct userev *);
-	int (*take)(struct userev *, struct reply *, uint16_t count);
+	int (*take)(struct userev *, const struct message *, struct fdset *, uint16_t count);
 } exchanges[] = {
 	{ KIND_WELCOME, 1, 1, false, NULL, hello_ask, hello_take }, /* HELLO is sent by session_connect() */
 	{ KIND_RELEASED, 0, 1, true, release_is_wanted, release_ask, release_take },
@@ -60,7 +61,9 @@ static void session_close(struct userev *userev, enum connection_state state)
 {
 	connection_close(&userev->connection, state);
 	userev->watch_asked = false;
-	release_forget(userev);
+	memory_free(userev->released);
+	userev->released = NULL;
+	userev->n_released = 0;
 	batches_suspend(&userev->events);
 }
 
@@ -95,12 +98,6 @@ int session_add(struct userev *userev)
 	if (r == 0)
 		LIST_INSERT_HEAD(&all, userev, entry);
 	return r;
-}
-
-void session_remove(struct userev *userev)
-{
-	LIST_REMOVE(userev, entry);
-	session_drop(userev);
 }
 
 static bool session_may_ask(const struct connection *connection, const struct exchange *exchange)
@@ -153,19 +150,19 @@ static int session_take_error(struct userev *userev, const struct message *messa
 	return -EPROTO;
 }
 
-static int session_take_answer(struct userev *userev, struct reply *reply)
+static int session_take_answer(struct userev *userev, const struct message *message, struct fdset *fds)
 {
 	struct connection *connection = &userev->connection;
 	const struct request asked = connection->pending[0];
 	const struct exchange *exchange = exchanges;
 	int r = 0;
 
-	if (connection->n_pending == 0 || reply->message.kind != asked.answer ||
-	    reply->message.serial != asked.serial || reply->message.flags != 0)
+	if (connection->n_pending == 0 || message->kind != asked.answer || message->serial != asked.serial ||
+	    message->flags != 0)
 		return -EPROTO;
 	while (exchange->answer != asked.answer)
 		exchange++;
-	if (reply->fds.count != (size_t)reply->message.streams + exchange->pages)
+	if (fds->count != (size_t)message->streams + exchange->pages)
 		return -EPROTO;
 	connection->n_pending--;
 	connection->n_answers++;
@@ -173,8 +170,8 @@ static int session_take_answer(struct userev *userev, struct reply *reply)
 	memmove(connection->pending, connection->pending + 1, connection->n_pending * sizeof(asked));
 	/* hello_take() takes the streams itself: they are of a new connection. */
 	if (exchange->pages == 0)
-		r = streams_take(&userev->files, &reply->message, &reply->fds, 0, &userev->files.streams);
-	return r < 0 || !exchange->take ? r : exchange->take(userev, reply, asked.count);
+		r = streams_take(&userev->files, message, fds, 0, &userev->files.streams);
+	return r < 0 || !exchange->take ? r : exchange->take(userev, message, fds, asked.count);
 }
 
 /* Receives and handles one packet. 0 or a negative errno; -EAGAIN: there is none. */
@@ -182,19 +179,20 @@ static int session_receive(struct userev *userev)
 {
 	const struct connection *connection = &userev->connection;
 	const uint32_t awaited = connection->n_pending > 0 ? connection->pending[0].serial : connection->serial + 1;
-	_cleanup_(reply_deinit) struct reply reply = { 0 };
-	int r = connection_receive(&userev->connection, &reply);
+	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
+	struct message message;
+	int r = connection_receive(&userev->connection, &message, &fds);
 
 	if (r < 0)
 		return r;
-	if (reply.message.kind == KIND_ERROR)
-		return session_take_error(userev, &reply.message);
-	if (reply.message.kind == KIND_CHANGED && reply.message.serial == 0)
-		return watch_take_changed(userev, &reply.message);
+	if (message.kind == KIND_ERROR)
+		return session_take_error(userev, &message);
+	if (message.kind == KIND_CHANGED && message.serial == 0)
+		return watch_take_changed(userev, &message);
 	/* A daemon that has replaced the former one cannot know whether the last answer was sent, and repeats it. */
-	if ((int32_t)(reply.message.serial - awaited) < 0)
+	if ((int32_t)(message.serial - awaited) < 0)
 		return 0;
-	return session_take_answer(userev, &reply);
+	return session_take_answer(userev, &message, &fds);
 }
 
 static void session_fail(struct userev *userev, int error)
@@ -221,7 +219,7 @@ static void session_take_backlog(struct userev *userev)
 	bool owed;
 	int r;
 
-	if (userev->connection.fd >= 0 && !connection_is_intact(&userev->connection)) {
+	if (userev->connection.fd >= 0 && !file_is(userev->connection.fd, &userev->connection.id)) {
 		debug_print("the program has closed the connection's fd");
 		session_drop(userev);
 	}

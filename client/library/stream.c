@@ -105,20 +105,10 @@ int streams_take(struct files *files, const struct message *message, struct fdse
 		if (!stream)
 			return -ENOMEM;
 		fdset_steal(fds, position + i);
-		/* At the head: if the daemon reuses a number, streams_find() returns the newer stream. */
+		/* At the head: if the daemon reuses a number, register_take() finds the newer stream. */
 		TAILQ_INSERT_HEAD(to, stream, entry);
 	}
 	return 0;
-}
-
-struct stream *streams_find(struct streams *streams, uint32_t number)
-{
-	struct stream *stream;
-
-	TAILQ_FOREACH(stream, streams, entry)
-		if (stream->number == number)
-			break;
-	return stream;
 }
 
 void streams_expect_writers(struct streams *streams)
@@ -172,24 +162,9 @@ bool streams_verify(struct streams *streams)
 	return good;
 }
 
-void files_init(struct files *files)
-{
-	TAILQ_INIT(&files->streams);
-	TAILQ_INIT(&files->outdated);
-	TAILQ_INIT(&files->quarantine);
-}
-
 void files_mark(struct files *files, bool always)
 {
 	static const uint8_t marked = 1;
 
 	files->mark = always ? &marked : files->page;
-}
-
-void files_close(struct files *files)
-{
-	streams_close(&files->streams);
-	streams_close(&files->outdated);
-	streams_close(&files->quarantine);
-	page_unmap(files->page);
 }

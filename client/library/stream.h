@@ -53,9 +53,6 @@ static inline bool files_are_marked(const struct files *files)
 	return page_is_abandoned(atomic_load_explicit(&files->mark, memory_order_relaxed));
 }
 
-void files_init(struct files *);
-void files_close(struct files *);
-
 /* The highest bit of an event's `stream` has another use: place.h. Slot 0 means "not registered". */
 enum { STREAM_SLOTS = 0x8000 };
 
@@ -73,7 +70,6 @@ struct stream *stream_open(struct files *, uint32_t number, int fd);
 void stream_close(struct stream *);
 /* Moves the message's fds from `position` on into new streams. 0 or a negative errno. */
 int streams_take(struct files *, const struct message *, struct fdset *, size_t position, struct streams *to);
-struct stream *streams_find(struct streams *, uint32_t number);
 /* Events are about to leave these streams while other threads may be writing. */
 void streams_expect_writers(struct streams *);
 /* Closes the streams without events: the daemon sends their files again when they are needed. */
