@@ -202,18 +202,6 @@ static int explain_absence(const char *path)
 	return EXIT_NO_DAEMON;
 }
 
-static int explain_permission(const char *path)
-{
-	struct stat status;
-	const struct group *group = stat(path, &status) == 0 ? getgrgid(status.st_gid) : NULL;
-
-	ctl_error(
-		"user %u may not use the control socket %s. It is for root and for the group '%s': use sudo, or join the "
-		"group.",
-		geteuid(), path, group ? group->gr_name : "of its directory");
-	return EXIT_NOT_PERMITTED;
-}
-
 int control_explain(const char *path, int error)
 {
 	static const struct {
@@ -236,6 +224,8 @@ int control_explain(const char *path, int error)
 		{ -E2BIG, EXIT_USAGE, "too many names for one request to ", ". Use patterns: 'NAME*'" },
 		{ 0, EXIT_REFUSED, "trouble with ", ": " },
 	}, *row = table;
+	const struct group *group;
+	struct stat status;
 
 	if (error == -EREMOTEIO) {
 		ctl_error("the daemon refused the request (%s): %s.", refusal_name(control_refusal.number),
@@ -244,8 +234,14 @@ int control_explain(const char *path, int error)
 	}
 	if (error == -ENOENT || error == -ENOTDIR)
 		return explain_absence(path);
-	if (error == -EACCES || error == -EPERM)
-		return explain_permission(path);
+	if (error == -EACCES || error == -EPERM) {
+		group = stat(path, &status) == 0 ? getgrgid(status.st_gid) : NULL;
+		ctl_error(
+			"user %u may not use the control socket %s. It is for root and for the group '%s': use sudo, or join the "
+			"group.",
+			geteuid(), path, group ? group->gr_name : "of its directory");
+		return EXIT_NOT_PERMITTED;
+	}
 	/* By a send, where a receive would have had another error. */
 	error = error == -EPIPE ? -ECONNRESET : error == -EAGAIN ? -ETIMEDOUT : error;
 	while (row->error != 0 && row->error != error)

@@ -28,14 +28,11 @@ enum exit_code {
 };
 
 /* Rows of a command's options: the member is one of the command's own struct; a number has 64 bits. */
-#define FLAG_ROW(name_, struct_, member_, help_)                                                                       \
-	{                                                                                                              \
-		.name = name_, .member = offsetof(struct_, member_), .help = help_                                     \
-	}
 #define VALUE_ROW(name_, argument_, kind_, struct_, member_, ...)                                                      \
 	{                                                                                                              \
 		.name = name_, .argument = argument_, .kind = kind_, .member = offsetof(struct_, member_), __VA_ARGS__ \
 	}
+#define FLAG_ROW(name, struct_, member, help_) VALUE_ROW(name, NULL, OPTION_FLAG, struct_, member, .help = help_)
 #define TEXT_ROW(name, argument, struct_, member, help_)                                                               \
 	VALUE_ROW(name, argument, OPTION_TEXT, struct_, member, .help = help_)
 #define NUMBER_ROW(name, argument, struct_, member, least_, most_, help_)                                              \
@@ -46,20 +43,15 @@ struct command {
 	const char *name;
 	const char *arguments;
 	const char *summary; /* one line of the overview; "": together with the command before; NULL: not there */
-	const char *help;    /* the text of `help COMMAND` */
 	const struct option_row *options; /* ends with an option without a name; or NULL */
-	bool stops_at_argument;		  /* the options behind the first argument belong to another program */
 	int (*run)(struct ctl *);	  /* an enum exit_code */
+	const char *help;		  /* the text of `help COMMAND` */
+	bool stops_at_argument;		  /* the options behind the first argument belong to another program */
 };
 
 /* `options`: a list, or NULL. Behind the help further members may stand. */
-#define COMMAND(name_, arguments_, summary_, options_, ...)                                                            \
-	const struct command command_##name_ = { .name = #name_,                                                       \
-						 .arguments = arguments_,                                              \
-						 .summary = summary_,                                                  \
-						 .options = options_,                                                  \
-						 .run = name_##_run,                                                   \
-						 .help = __VA_ARGS__ }
+#define COMMAND(name_, arguments, summary, options, ...)                                                               \
+	const struct command command_##name_ = { .name = #name_, arguments, summary, options, name_##_run, __VA_ARGS__ }
 
 struct ctl {
 	const char *socket;	    /* --socket, or NULL: the library's choice */
@@ -114,10 +106,7 @@ int control_explain(const char *path, int error);
 /* control_request(), with its errors explained: an enum exit_code. */
 int control_ask_or_explain(struct ctl *, uint16_t kind, struct control **ret);
 
-static inline bool name_matches(const char *pattern, const char *name)
-{
-	return fnmatch(pattern, name, 0) == 0;
-}
+#define name_matches(pattern, name) (fnmatch((pattern), (name), 0) == 0)
 
 /* clients_socket.c: the socket that a client would use. */
 const char *clients_socket_path(const struct ctl *);

@@ -27,20 +27,6 @@ static const struct option_row all_options[] = {
 	{ 0 },
 };
 
-/* A line of the overview: "  enable, disable EVENT...  …". */
-static void put_command(struct text *text, const struct command *const *command, size_t n)
-{
-	const size_t begin = text->length;
-
-	if (!command[0]->summary || !*command[0]->summary)
-		return;
-	text_printf(text, "  %s", command[0]->name);
-	for (size_t i = 1; i < n && command[i]->summary && !*command[i]->summary; i++)
-		text_printf(text, ", %s", command[i]->name);
-	text_printf(text, " %s", command[0]->arguments);
-	text_printf(text, "%*s%s\n", (int)(begin + 34 - MIN(text->length, begin + 33)), "", command[0]->summary);
-}
-
 /* Of a command, or without one those in front of it. Options for all commands may stand before the command and behind it. */
 static struct option_table ctl_option_table(struct ctl *ctl, const struct command *command)
 {
@@ -59,8 +45,18 @@ static struct option_table ctl_option_table(struct ctl *ctl, const struct comman
 		return table;
 	}
 	text_printf(&text, "Usage: userevctl [OPTION...] COMMAND [ARGUMENT...]\n\n");
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		put_command(&text, &commands[i], ARRAY_SIZE(commands) - i);
+	/* A line for each command and those behind it that have no summary: "  enable, disable EVENT...  …". */
+	for (size_t i = 0, begin = text.length; i < ARRAY_SIZE(commands); begin = text.length) {
+		const struct command *first = commands[i++];
+
+		if (!first->summary)
+			continue;
+		text_printf(&text, "  %s", first->name);
+		for (; i < ARRAY_SIZE(commands) && commands[i]->summary && !*commands[i]->summary; i++)
+			text_printf(&text, ", %s", commands[i]->name);
+		text_printf(&text, " %s", first->arguments);
+		text_printf(&text, "%*s%s\n", (int)(begin + 34 - MIN(text.length, begin + 33)), "", first->summary);
+	}
 	table.see = "Exit status: 0 done, 1 refused or failed, 2 usage, 3 no daemon, 4 not permitted.";
 	table.rows = all_options;
 	table.stops = true;

@@ -5,23 +5,6 @@
 #include "client/userevctl/tracing/tracing.h"
 #include "protocol/base/suggest.h"
 
-/* `foreign`: the pattern matches a foreign event that the command leaves alone. */
-static void explain_missing(const struct tracing *tracing, const struct suggestions *suggestions, bool foreign)
-{
-	struct excerpt shown = excerpt_of(suggestions->wanted);
-
-	if (foreign)
-		ctl_error("'%s' matches foreign events only, made without the daemon. Give %s.", shown.text,
-			  tracing->foreign == FOREIGN_BY_NAME ? "the full name of each" : "--foreign to include them");
-	else if (suggestions->count == 0)
-		ctl_error("no event is called '%s', and none of the %s looks alike. See 'userevctl events'.",
-			  shown.text, plural(tracing->events.n, "event", "events").text);
-	else
-		ctl_error("no event is called '%s'. These look alike:", shown.text);
-	for (size_t i = 0; !foreign && i < suggestions->count; i++)
-		ctl_note("  %s", suggestions->best[i].name);
-}
-
 int names_check(struct tracing *tracing, bool may_wait)
 {
 	int r = tracing_look(tracing), n = r == EXIT_DONE ? tracing->n_patterns : 0;
@@ -29,7 +12,8 @@ int names_check(struct tracing *tracing, bool may_wait)
 	for (int i = 0; i < n; i++) {
 		struct suggestions suggestions = { .wanted = tracing->patterns[i] };
 		const struct event *event = tracing->events.events, *end = event + tracing->events.n;
-		bool foreign = false;
+		struct excerpt shown = excerpt_of(suggestions.wanted);
+		bool foreign = false; /* it matches a foreign event that the command leaves alone */
 
 		if (may_wait && strpbrk(suggestions.wanted, "*?["))
 			continue;
@@ -39,8 +23,18 @@ int names_check(struct tracing *tracing, bool may_wait)
 		}
 		if (event < end)
 			continue;
-		explain_missing(tracing, &suggestions, foreign);
 		r = EXIT_REFUSED;
+		if (foreign)
+			ctl_error("'%s' matches foreign events only, made without the daemon. Give %s.", shown.text,
+				  tracing->foreign == FOREIGN_BY_NAME ? "the full name of each"
+								      : "--foreign to include them");
+		else if (suggestions.count == 0)
+			ctl_error("no event is called '%s', and none of the %s looks alike. See 'userevctl events'.",
+				  shown.text, plural(tracing->events.n, "event", "events").text);
+		else
+			ctl_error("no event is called '%s'. These look alike:", shown.text);
+		for (size_t j = 0; !foreign && j < suggestions.count; j++)
+			ctl_note("  %s", suggestions.best[j].name);
 	}
 	return r;
 }

@@ -56,13 +56,13 @@ int output_flush(const struct output *output)
 	return poll(&end, 1, 0) > 0 && end.revents & POLLERR ? -EPIPE : -EIO;
 }
 
-struct duration humane_duration(uint64_t seconds)
+struct phrase humane_duration(uint64_t seconds)
 {
 	static const struct {
 		uint64_t seconds;
 		const char *name;
 	} units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" }, { 1, "s" } };
-	struct duration ret;
+	struct phrase ret;
 	size_t unit = 0;
 
 	while (unit < 3 && seconds < units[unit].seconds)
@@ -76,21 +76,20 @@ struct duration humane_duration(uint64_t seconds)
 	return ret;
 }
 
-struct plural plural(uint64_t count, const char *singular, const char *many)
+struct phrase plural(uint64_t count, const char *singular, const char *many)
 {
-	struct plural ret;
-	char digits[32], number[48];
+	struct phrase ret;
+	char digits[32];
 	int length = snprintf(digits, sizeof(digits), "%" PRIu64, count);
 	size_t at = 0;
 
 	/* 1234567 as "1,234,567". */
 	for (int i = 0; i < length; i++) {
 		if (i > 0 && (length - i) % 3 == 0)
-			number[at++] = ',';
-		number[at++] = digits[i];
+			ret.text[at++] = ',';
+		ret.text[at++] = digits[i];
 	}
-	number[at] = '\0';
-	snprintf(ret.text, sizeof(ret.text), "%s %s", number, count == 1 ? singular : many);
+	snprintf(ret.text + at, sizeof(ret.text) - at, " %s", count == 1 ? singular : many);
 	return ret;
 }
 

@@ -39,16 +39,13 @@ struct safe_string {
 struct safe_string row_string(struct cursor row, const char *key);
 struct safe_string safe_string(const char *text);
 
+struct phrase {
+	char text[64];
+};
 /* "3 min 5 s" */
-struct duration {
-	char text[64];
-};
-struct duration humane_duration(uint64_t seconds);
+struct phrase humane_duration(uint64_t seconds);
 /* "1 record", "2 records", "65,000 records" */
-struct plural {
-	char text[64];
-};
-struct plural plural(uint64_t count, const char *singular, const char *many);
+struct phrase plural(uint64_t count, const char *singular, const char *many);
 
 /* table.c */
 enum column_kind {

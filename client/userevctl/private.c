@@ -107,35 +107,25 @@ static int wait_ready(int ready, int signals)
 	return number;
 }
 
-/* Explains its errors. */
-static int private_make_directory(struct private_daemon *daemon)
+int private_start(const struct ctl *ctl, struct private_daemon *daemon, bool quiet, int signals)
 {
 	const char *under = getenv("TMPDIR");
+	char program[PATH_MAX];
+	int ends[2] = { -1, -1 }, r;
 
 	/* The path of a socket is short. */
 	if (!under || under[0] != '/' || strlen(under) > 40)
 		under = "/tmp";
 	snprintf(daemon->directory, sizeof(daemon->directory), "%s/userevctl-XXXXXX", under);
 	if (!mkdtemp(daemon->directory)) {
-		int error = errno;
-
+		r = -errno;
 		daemon->directory[0] = '\0';
 		ctl_error("cannot make a directory in %s: %s. Set TMPDIR to a writable directory.", under,
-			  strerror(error));
-		return -error;
+			  strerror(-r));
+		return r;
 	}
 	snprintf(daemon->socket, sizeof(daemon->socket), "%s/socket", daemon->directory);
 	snprintf(daemon->control_socket, sizeof(daemon->control_socket), "%s/control", daemon->directory);
-	return 0;
-}
-
-int private_start(const struct ctl *ctl, struct private_daemon *daemon, bool quiet, int signals)
-{
-	char program[PATH_MAX];
-	int ends[2] = { -1, -1 }, r = private_make_directory(daemon);
-
-	if (r < 0)
-		return r;
 	private_find_daemon(program, sizeof(program));
 	daemon->pid = pipe2(ends, O_CLOEXEC) < 0 ? -1 : private_fork(ctl);
 	if (daemon->pid == 0)

@@ -110,26 +110,6 @@ static void run_turn(struct run *run)
 		lose_daemon(run, "no connection");
 }
 
-static void summarise(const struct run *run, int exit_status)
-{
-	const struct record_view *view = &run->view;
-	char note[64] = "";
-
-	if (view->output_error < 0 && view->output_error != -EPIPE)
-		ctl_error("cannot write to %s: %s. Records are missing there.",
-			  run->output_path ? run->output_path : "stderr", strerror(-view->output_error));
-	if (run->quiet)
-		return;
-	if (run->bad > 0)
-		snprintf(note, sizeof(note), ", %" PRIu64 " bad", run->bad);
-	if (run->output.json)
-		json_print(run->output.file, json_u64("records", view->records), json_u64("lost", run->lost),
-			   json_u64("bad", run->bad), json_u64("exit_status", (unsigned)exit_status));
-	else
-		ctl_note("userevctl: %s, %" PRIu64 " lost%s", plural(view->records, "record", "records").text,
-			 run->lost, note);
-}
-
 /* With a daemon: an exit status. */
 static int run_command(struct run *run)
 {
@@ -186,14 +166,25 @@ int run_program(struct run *run)
 static int run_run(struct ctl *ctl)
 {
 	struct run run = { .ctl = ctl };
+	const struct record_view *view = &run.view;
+	char note[64] = "";
 	int r;
 
 	options_read(ctl, &run, 1, INT32_MAX);
 	if (open_output(&run) < 0)
 		return EXIT_RUN_FAILED;
 	r = run_program(&run);
-	if (run.complete)
-		summarise(&run, r);
+	if (run.bad > 0)
+		snprintf(note, sizeof(note), ", %" PRIu64 " bad", run.bad);
+	if (run.complete && view->output_error < 0 && view->output_error != -EPIPE)
+		ctl_error("cannot write to %s: %s. Records are missing there.",
+			  run.output_path ? run.output_path : "stderr", strerror(-view->output_error));
+	if (run.complete && !run.quiet && run.output.json)
+		json_print(run.output.file, json_u64("records", view->records), json_u64("lost", run.lost),
+			   json_u64("bad", run.bad), json_u64("exit_status", (unsigned)r));
+	else if (run.complete && !run.quiet)
+		ctl_note("userevctl: %s, %" PRIu64 " lost%s", plural(view->records, "record", "records").text, run.lost,
+			 note);
 	fclose(run.output.file);
 	return r;
 }

@@ -124,7 +124,7 @@ int policy_check(struct policy_question *question)
 	const struct problems *problems = &question->problems;
 	struct ctl *ctl = question->ctl;
 	int r = load(question, ctl->argv, ctl->argc);
-	struct plural warnings;
+	struct phrase warnings;
 	uint32_t margin;
 
 	if (r == 0) {

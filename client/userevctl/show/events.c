@@ -53,20 +53,6 @@ static struct cursor enabled_by(const struct tracing *tracing, const struct even
 	return admin;
 }
 
-static void put_enabled_by(struct table *table, struct cursor admin)
-{
-	time_t seconds = (time_t)(row_get_u64(admin, "time") / NS_PER_S);
-	char date[32], buffer[128] = "";
-	struct tm broken = { 0 };
-
-	localtime_r(&seconds, &broken);
-	strftime(date, sizeof(date), "%F %T", &broken);
-	if (admin.left > 0)
-		snprintf(buffer, sizeof(buffer), "%.40s-%" PRIu64 ", user %" PRIu64 ", %s",
-			 row_string(admin, "comm").text, row_get_u64(admin, "pid"), row_get_u64(admin, "uid"), date);
-	table_put(table, STYLE_PLAIN, buffer);
-}
-
 enum { EVENT, STATE, USED_BY, RECORDS, BAD, HELD_BY, TENANTS, FIELDS, ENABLED_BY, COLUMNS };
 static const struct column columns[COLUMNS] = {
 	{ "EVENT", COLUMN_PATH, 0 },	 { "STATE", COLUMN_TEXT, 0 },  { "USED BY", COLUMN_LIST, 0 },
@@ -79,8 +65,11 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 	enum style style = event->on ? STYLE_GOOD : STYLE_DIM;
 	const char *fields = table->hidden & 1 << FIELDS ? NULL : tracing_fields(event);
 	uint64_t bad = row_get_u64(event->row, "bad");
+	struct cursor admin = enabled_by(tracing, event);
+	time_t seconds = (time_t)(row_get_u64(admin, "time") / NS_PER_S);
 	_cleanup_(users_deinit) struct users users;
-	char buffer[1024];
+	struct tm broken = { 0 };
+	char buffer[1024], date[32];
 	struct text list = text_make(buffer, sizeof(buffer));
 
 	users_find(event, &users);
@@ -98,31 +87,29 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 		put_holders(table, tracing, event, false);
 	put_holders(table, tracing, event, true);
 	table_put(table, STYLE_PLAIN, fields ? fields : "");
-	put_enabled_by(table, enabled_by(tracing, event));
+	localtime_r(&seconds, &broken);
+	strftime(date, sizeof(date), "%F %T", &broken);
+	snprintf(buffer, sizeof(buffer), "%.40s-%" PRIu64 ", user %" PRIu64 ", %s", row_string(admin, "comm").text,
+		 row_get_u64(admin, "pid"), row_get_u64(admin, "uid"), date);
+	table_put(table, STYLE_PLAIN, admin.left > 0 ? buffer : "");
 }
 
-/* As they are, but "enabled_by" as an object. */
-static void put_row_fields(struct json *json, struct cursor row, struct cursor admin)
-{
-	struct row_field field;
-
-	while (row_next(&row, &field) > 0)
-		if (field.key_length != strlen("enabled_by") || memcmp(field.key, "enabled_by", field.key_length) != 0)
-			json_put_fields(json, (const struct row_field[]){ field, { 0 } });
-	if (admin.left == 0)
-		return;
-	json_put_key(json, "enabled_by");
-	json_row(json, admin);
-}
-
-/* All fields of the daemon's row, and behind them those of tracefs. */
+/* All fields of the daemon's row, with "enabled_by" as an object, and behind them those of tracefs. */
 static void event_json(struct json *json, const struct tracing *tracing, const struct event *event)
 {
 	_cleanup_(users_deinit) struct users users = { 0 };
+	struct cursor row = event->row, admin = enabled_by(tracing, event);
 	char text[4 * WIRE_DESCRIPTION_MAX];
+	struct row_field field;
 
 	json_begin(json, '{');
-	put_row_fields(json, event->row, enabled_by(tracing, event));
+	while (row_next(&row, &field) > 0)
+		if (field.key_length != strlen("enabled_by") || memcmp(field.key, "enabled_by", field.key_length) != 0)
+			json_put(json, field);
+	if (admin.left > 0) {
+		json_put_key(json, "enabled_by");
+		json_row(json, admin);
+	}
 	if (event->foreign) {
 		const char *fields = tracing_fields(event);
 

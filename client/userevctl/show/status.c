@@ -11,13 +11,13 @@
 
 enum { TITLE_WIDTH = 9 };
 
-static struct plural row_plural(struct cursor row, const char *key, const char *singular, const char *many)
+static struct phrase row_plural(struct cursor row, const char *key, const char *singular, const char *many)
 {
 	return plural(row_get_u64(row, key), singular, many);
 }
 
-static void print_line(const struct output *, enum style, const char *title, const char *format, ...) _printf_(4, 5);
-static void print_line(const struct output *output, enum style style, const char *title, const char *format, ...)
+_printf_(4, 5) static void print_line(const struct output *output, enum style style, const char *title,
+				      const char *format, ...)
 {
 	char text[8192];
 	va_list arguments;
@@ -73,7 +73,7 @@ static void print_numbers(const struct output *output, const struct tracing *tra
 	struct cursor row = tracing->status;
 	uint64_t maximum = events_maximum(tracing), foreign = tracing->events.foreign, lost = row_get_u64(row, "lost"),
 		 too_big = row_get_u64(row, "too_big"), bad = tracing->kernel ? 0 : row_get_u64(row, "bad");
-	struct plural in_flight = row_plural(row, "in_flight", "fd in flight", "fds in flight");
+	struct phrase in_flight = row_plural(row, "in_flight", "fd in flight", "fds in flight");
 	char records[128] = "recorded by the kernel's tracers", most[128] = "";
 
 	if (maximum > 0)
@@ -101,40 +101,18 @@ static void print_numbers(const struct output *output, const struct tracing *tra
 		   "%s, %" PRIu64 " lost, %" PRIu64 " too big", records, lost, too_big);
 }
 
-static void print_status_json(const struct output *output, const struct tracing *tracing)
-{
-	struct json json = { .file = output->file };
-	uint64_t maximum = events_maximum(tracing);
-	bool kernel = tracing->kernel;
-
-	json_begin(&json, '{');
-	json_row_fields(&json, tracing->status);
-	json_put(&json, json_if(kernel, json_text("tracefs", tracing->place)),
-		 json_if(kernel, json_u64("foreign", tracing->events.foreign)),
-		 json_if(maximum > 0, json_u64("user_events_max", maximum)));
-	json_put_key(&json, "event_list");
-	events_print_json(tracing, &json);
-	json_end_line(&json, '}');
-}
-
-struct status {
-	bool brief;
-};
-
 /* The daemon's own row alone: its cost does not grow with the number of events, and it needs no tracefs. */
 static int print_brief(struct ctl *ctl)
 {
 	const struct output *output = &ctl->output;
-	struct json json = { .file = output->file };
 	struct cursor row = { 0 };
 	int r = control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &row);
 
 	if (r < 0)
 		return control_explain(ctl->control_socket, r);
 	if (output->json) {
-		json_begin(&json, '{');
-		json_row_fields(&json, row);
-		json_end_line(&json, '}');
+		json_row(&(struct json){ .file = output->file }, row);
+		putc('\n', output->file);
 	} else {
 		print_daemon(output, row, !streq(row_string(row, "backend").text, backend_name(BACKEND_EMBEDDED)));
 	}
@@ -146,18 +124,29 @@ static int status_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	const struct output *output = &ctl->output;
-	struct status status = { 0 };
+	struct json json = { 0 };
+	bool brief = false;
+	uint64_t maximum;
 	int r;
 
-	options_read(ctl, &status, 0, 0);
-	if (status.brief)
+	options_read(ctl, &brief, 0, 0);
+	if (brief)
 		return print_brief(ctl);
 	r = tracing_open(ctl, TRACING_LOOK_AT_DAEMON, &tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
 	if (output->json) {
-		print_status_json(output, tracing);
+		maximum = events_maximum(tracing);
+		json.file = output->file;
+		json_begin(&json, '{');
+		json_row_fields(&json, tracing->status);
+		json_put(&json, json_if(tracing->kernel, json_text("tracefs", tracing->place)),
+			 json_if(tracing->kernel, json_u64("foreign", tracing->events.foreign)),
+			 json_if(maximum > 0, json_u64("user_events_max", maximum)));
+		json_put_key(&json, "event_list");
+		events_print_json(tracing, &json);
+		json_end_line(&json, '}');
 		return ctl_finish(ctl);
 	}
 	print_daemon(output, tracing->status, tracing->kernel);
@@ -195,7 +184,7 @@ static int version_run(struct ctl *ctl)
 }
 
 static const struct option_row status_options[] = {
-	FLAG_ROW("brief", struct status, brief, "only whether the daemon answers, and what it is, as for a probe"),
+	{ .name = "brief", .help = "only whether the daemon answers, and what it is, as for a probe" },
 	{ 0 },
 };
 

@@ -44,10 +44,10 @@ enum style bar_make(char ret[static BAR_MOST + 3], size_t inside, uint64_t used,
 	return (double)used >= 0.8 * (double)most ? STYLE_WARNING : STYLE_GOOD;
 }
 
-struct rate rate_of(int64_t change, double seconds)
+struct phrase rate_of(int64_t change, double seconds)
 {
 	double rate = seconds > 0 ? (double)change / seconds : 0;
-	struct rate ret = { "-" };
+	struct phrase ret = { "-" };
 
 	if (seconds > 0)
 		snprintf(ret.text, sizeof(ret.text), "%.*f", rate > 0 && rate < 10 ? 1 : 0, rate);
@@ -90,7 +90,7 @@ static void put_change(struct table *table, const struct tenant_column *column, 
 		       const struct tenant_view *view)
 {
 	int64_t change = tenant_change(view, column->key);
-	struct rate rate = rate_of(change, views->seconds);
+	struct phrase rate = rate_of(change, views->seconds);
 
 	if (streq(column->key, "events") && views->seconds > 0 && change != 0)
 		snprintf(rate.text, sizeof(rate.text), "%+" PRId64, change);

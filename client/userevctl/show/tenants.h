@@ -57,7 +57,4 @@ enum { BAR_LEAST = 10 /* of a tenant's bar */, BAR_MOST = 60 };
 enum style bar_make(char ret[static BAR_MOST + 3], size_t inside, uint64_t used, uint64_t most, uint64_t reserved,
 		    bool at_end);
 /* Per second; "-": there was no look before. */
-struct rate {
-	char text[32];
-};
-struct rate rate_of(int64_t change, double seconds);
+struct phrase rate_of(int64_t change, double seconds);
