@@ -49,7 +49,8 @@ struct command {
 	bool stops_at_argument;		  /* the options behind the first argument belong to another program */
 };
 
-/* `options`: a list, or NULL. Behind the help further members may stand. */
+/* `options`: OPTIONS(row, row, …) or NULL. Behind the help further members may stand. */
+#define OPTIONS(...) ((const struct option_row[]){ __VA_ARGS__, { 0 } })
 #define COMMAND(name_, arguments, summary, options, ...)                                                               \
 	const struct command command_##name_ = { .name = #name_, arguments, summary, options, name_##_run, __VA_ARGS__ }
 

@@ -58,11 +58,7 @@ static int metrics_run(struct ctl *ctl)
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
-static const struct option_row metrics_options[] = {
-	{ .name = "output", .argument = "FILE", .kind = OPTION_TEXT, .help = "replace this file, atomically" },
-	{ 0 },
-};
-
-COMMAND(metrics, "", "all counters, as text for Prometheus", metrics_options,
+COMMAND(metrics, "", "all counters, as text for Prometheus",
+	OPTIONS({ .name = "output", .argument = "FILE", .kind = OPTION_TEXT, .help = "replace this file, atomically" }),
 	"Prints the daemon's counters as OpenMetrics text. With --output=FILE.prom, run by\n"
 	"a timer, it feeds the textfile collector of Prometheus's node exporter.");

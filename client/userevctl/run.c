@@ -189,15 +189,11 @@ static int run_run(struct ctl *ctl)
 	return r;
 }
 
-static const struct option_row run_options[] = {
-	TEXT_ROW("output", "FILE", struct run, output_path, "write records there instead of to stderr"),
-	VALUE_ROW("events", "GLOB", OPTION_TEXTS, struct run, patterns,
-		  .help = "only events with matching names; repeatable"),
-	FLAG_ROW("quiet", struct run, quiet, "no summary, and no warnings of the daemon"),
-	{ 0 },
-};
-
-COMMAND(run, "[--] COMMAND...", "run a program and show its records", run_options,
+COMMAND(run, "[--] COMMAND...", "run a program and show its records",
+	OPTIONS(TEXT_ROW("output", "FILE", struct run, output_path, "write records there instead of to stderr"),
+		VALUE_ROW("events", "GLOB", OPTION_TEXTS, struct run, patterns,
+			  .help = "only events with matching names; repeatable"),
+		FLAG_ROW("quiet", struct run, quiet, "no summary, and no warnings of the daemon")),
 	"Starts a private daemon, switches all events on, runs COMMAND, and shows each of\n"
 	"its records on stderr. Needs no privilege and no running daemon, and leaves\n"
 	"nothing behind. The exit status is that of COMMAND, or 128 plus the number of the\n"

@@ -226,15 +226,11 @@ static int doctor_run(struct ctl *ctl)
 	return r == EXIT_DONE && doctor->failed ? EXIT_REFUSED : r;
 }
 
-static const struct option_row doctor_options[] = {
-	{ .name = "policy",
-	  .argument = "DIR[:DIR...]",
-	  .kind = OPTION_TEXT,
-	  .help = "check these files if no daemon names its own" },
-	{ 0 },
-};
-
-COMMAND(doctor, "", "find out why events do not work here", doctor_options,
+COMMAND(doctor, "", "find out why events do not work here",
+	OPTIONS({ .name = "policy",
+		  .argument = "DIR[:DIR...]",
+		  .kind = OPTION_TEXT,
+		  .help = "check these files if no daemon names its own" }),
 	"Checks each cause by itself: the socket, permission, the daemon and its units,\n"
 	"errors in the policy files, its backend, tracefs and the kernel, policy, quota,\n"
 	"the status page, one record written and read back. Exit status 0 if events work\n"

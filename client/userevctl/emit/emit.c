@@ -116,14 +116,10 @@ static int emit_run(struct ctl *ctl)
 	return r;
 }
 
-static const struct option_row emit_options[] = {
-	FLAG_ROW("verbose", struct emission, verbose, "print whether the record was written"),
-	FLAG_ROW("stdin", struct emission, from_stdin, "a record from each line of stdin"),
-	FLAG_ROW("require", struct emission, require, "fail without a daemon"),
-	{ 0 },
-};
-
-COMMAND(emit, "DESCRIPTION FIELD=VALUE...", "write one record, from a shell script", emit_options,
+COMMAND(emit, "DESCRIPTION FIELD=VALUE...", "write one record, from a shell script",
+	OPTIONS(FLAG_ROW("verbose", struct emission, verbose, "print whether the record was written"),
+		FLAG_ROW("stdin", struct emission, from_stdin, "a record from each line of stdin"),
+		FLAG_ROW("require", struct emission, require, "fail without a daemon")),
 	"Registers the event and writes one record, if a tracer is active. It is no error\n"
 	"if none is, nor, without --require, if there is no daemon. Fields without a value\n"
 	"are zero or empty. Numbers may be decimal, 0x... or 0...; structs and arrays of\n"

@@ -116,13 +116,9 @@ static int name_run(struct ctl *ctl)
 	return write_checked(&cgroups, ctl->argv[0], options.engine, ctl->argv[1]) < 0 ? EXIT_REFUSED : ctl_finish(ctl);
 }
 
-static const struct option_row name_options[] = {
-	TEXT_ROW("engine", "ENGINE", struct naming_options, engine, "that the container is of"),
-	FLAG_ROW("oci-hook", struct naming_options, oci_hook, "take all from an OCI runtime; never fail"),
-	{ 0 },
-};
-
-COMMAND(name, "CGROUP NAME", NULL, name_options,
+COMMAND(name, "CGROUP NAME", NULL,
+	OPTIONS(TEXT_ROW("engine", "ENGINE", struct naming_options, engine, "that the container is of"),
+		FLAG_ROW("oci-hook", struct naming_options, oci_hook, "take all from an OCI runtime; never fail")),
 	"Writes the NAME beside the container's CGROUP, where all commands that show\n"
 	"tenants find it. The name is root's word; another user's is shown as a claim.\n"
 	"Engines run it as a hook: see userevd-containers(7).");

@@ -10,17 +10,6 @@
 /* Of a machine with an unchanged kernel, on which no other program holds events. */
 enum { CAPACITY_MAX = 64900 };
 
-static const struct option_row policy_options[] = {
-	TEXT_ROW("root", "DIR", struct policy_question, root, "the files of a machine with this root"),
-	TEXT_ROW("policy", "DIR[:DIR...]", struct policy_question, directories, "read these directories instead"),
-	NUMBER_ROW("capacity", "N", struct policy_question, capacity, 1, UINT32_MAX,
-		   "check: events for which there is room"),
-	FLAG_ROW("strict", struct policy_question, strict, "check: unknown keys and sections are errors"),
-	FLAG_ROW("persist", struct policy_question, persist, "explain: the event is to outlive its program"),
-	FLAG_ROW("multi-format", struct policy_question, multi_format, "explain: a name may have several formats"),
-	{ 0 },
-};
-
 struct search {
 	const struct cgroups *cgroups;
 	const struct policy *policy;
@@ -120,7 +109,16 @@ static int policy_run(struct ctl *ctl)
 	return r;
 }
 
-COMMAND(policy, "check|show|explain ...", "check policy files, and see what they do", policy_options,
+COMMAND(policy, "check|show|explain ...", "check policy files, and see what they do",
+	OPTIONS(TEXT_ROW("root", "DIR", struct policy_question, root, "the files of a machine with this root"),
+		TEXT_ROW("policy", "DIR[:DIR...]", struct policy_question, directories,
+			 "read these directories instead"),
+		NUMBER_ROW("capacity", "N", struct policy_question, capacity, 1, UINT32_MAX,
+			   "check: events for which there is room"),
+		FLAG_ROW("strict", struct policy_question, strict, "check: unknown keys and sections are errors"),
+		FLAG_ROW("persist", struct policy_question, persist, "explain: the event is to outlive its program"),
+		FLAG_ROW("multi-format", struct policy_question, multi_format,
+			 "explain: a name may have several formats")),
 	"Reads the policy files, see userevd.conf(5); explain also asks a daemon if one runs.\n"
 	"\n"
 	"  check [FILE...]             print the mistakes in them, or in these files alone\n"

@@ -287,23 +287,22 @@ static int record_run(struct ctl *ctl)
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
-static const struct option_row record_options[] = {
-	VALUE_ROW("output", "FILE", OPTION_TEXT, struct recorder, path, .help = "default: trace.dat", .letter = 'o'),
-	NUMBER_ROW("max-time", "SECONDS", struct recorder, max_time, 1, UINT32_MAX, "end after this time"),
-	VALUE_ROW("max-size", "BYTES", OPTION_SIZE, struct recorder, max_size, .least = 65536, .most = INT64_MAX,
-		  .help = "end with so many bytes of records; also 500K or 20M"),
-	NUMBER_ROW("keep", "N", struct recorder, keep, 1, 9999,
-		   "at that size go on with another file, and keep N older ones: FILE.1 ..."),
-	FLAG_ROW("compress", struct recorder, compress, "the records take less room; trace-cmd needs its zstd"),
-	NUMBER_ROW("count", "N", struct recorder, view.most, 1, UINT64_MAX, "end after N records"),
-	TEXT_ROW("tenant", "TENANT", struct recorder, view.tenant, "only records of tenants with this name or path"),
-	TEXT_ROW("filter", "FILTER", struct recorder, filter, "only records for which this is true, as with tail"),
-	FLAG_ROW("wait", struct recorder, wait, "for events that no program holds yet"),
-	FLAG_ROW("foreign", struct recorder, foreign, "also events made without the daemon"),
-	{ 0 },
-};
-
-COMMAND(record, "[EVENT...] [-- COMMAND]", "write records to a file", record_options,
+COMMAND(record, "[EVENT...] [-- COMMAND]", "write records to a file",
+	OPTIONS(VALUE_ROW("output", "FILE", OPTION_TEXT, struct recorder, path, .help = "default: trace.dat",
+			  .letter = 'o'),
+		NUMBER_ROW("max-time", "SECONDS", struct recorder, max_time, 1, UINT32_MAX, "end after this time"),
+		VALUE_ROW("max-size", "BYTES", OPTION_SIZE, struct recorder, max_size, .least = 65536,
+			  .most = INT64_MAX, .help = "end with so many bytes of records; also 500K or 20M"),
+		NUMBER_ROW("keep", "N", struct recorder, keep, 1, 9999,
+			   "at that size go on with another file, and keep N older ones: FILE.1 ..."),
+		FLAG_ROW("compress", struct recorder, compress, "the records take less room; trace-cmd needs its zstd"),
+		NUMBER_ROW("count", "N", struct recorder, view.most, 1, UINT64_MAX, "end after N records"),
+		TEXT_ROW("tenant", "TENANT", struct recorder, view.tenant,
+			 "only records of tenants with this name or path"),
+		TEXT_ROW("filter", "FILTER", struct recorder, filter,
+			 "only records for which this is true, as with tail"),
+		FLAG_ROW("wait", struct recorder, wait, "for events that no program holds yet"),
+		FLAG_ROW("foreign", struct recorder, foreign, "also events made without the daemon")),
 	"Writes records to a file, which 'userevctl report', trace-cmd and KernelShark read.\n"
 	"The events are those of tail. Ctrl-C ends it. Whatever ends it, what has been\n"
 	"recorded can be read.\n"

@@ -181,20 +181,17 @@ static int report_run(struct ctl *ctl)
 }
 
 static const char *const formats[] = { "text", "perfetto", "ctf", NULL };
-static const struct option_row report_options[] = {
-	VALUE_ROW("format", "FORMAT", OPTION_WORD, struct report, format, .words = formats,
-		  .help = "text; perfetto: JSON for the viewers of Perfetto and\n"
-			  "Chrome; ctf: for babeltrace2 and Trace Compass"),
-	TEXT_ROW("output", "DIR", struct report, directory, "the directory of ctf, which is made"),
-	TEXT_ROW("filter", "FILTER", struct report, filter,
-		 "only matching records: a filter of the kernel's, as 'us > 1000'"),
-	TEXT_ROW("since", "TIME", struct report, since,
-		 "only records since then: 5m ago, 12:34, '2026-11-26 12:34:56'"),
-	TEXT_ROW("tenant", "TENANT", struct report, view.tenant, "only records of tenants with this name or path"),
-	NUMBER_ROW("count", "N", struct report, view.most, 1, UINT64_MAX, "end after N records"),
-	{ 0 },
-};
-
-COMMAND(report, "FILE [EVENT...]", "show what record has written", report_options,
+COMMAND(report, "FILE [EVENT...]", "show what record has written",
+	OPTIONS(VALUE_ROW("format", "FORMAT", OPTION_WORD, struct report, format, .words = formats,
+			  .help = "text; perfetto: JSON for the viewers of Perfetto and\n"
+				  "Chrome; ctf: for babeltrace2 and Trace Compass"),
+		TEXT_ROW("output", "DIR", struct report, directory, "the directory of ctf, which is made"),
+		TEXT_ROW("filter", "FILTER", struct report, filter,
+			 "only matching records: a filter of the kernel's, as 'us > 1000'"),
+		TEXT_ROW("since", "TIME", struct report, since,
+			 "only records since then: 5m ago, 12:34, '2026-11-26 12:34:56'"),
+		TEXT_ROW("tenant", "TENANT", struct report, view.tenant,
+			 "only records of tenants with this name or path"),
+		NUMBER_ROW("count", "N", struct report, view.most, 1, UINT64_MAX, "end after N records")),
 	"Shows the records of a file of 'userevctl record', as tail does: those of the named\n"
 	"events (patterns too), or of all.");

@@ -183,12 +183,8 @@ static int version_run(struct ctl *ctl)
 	return ctl_finish(ctl);
 }
 
-static const struct option_row status_options[] = {
-	{ .name = "brief", .help = "only whether the daemon answers, and what it is, as for a probe" },
-	{ 0 },
-};
-
-COMMAND(status, "", "the daemon: backend, numbers and losses", status_options,
+COMMAND(status, "", "the daemon: backend, numbers and losses",
+	OPTIONS({ .name = "brief", .help = "only whether the daemon answers, and what it is, as for a probe" }),
 	"Shows which backend runs and why, how many tenants, connections and events\n"
 	"there are, and how many records were taken and lost; then each event: its name and\n"
 	"state, with the kernel's backends the tracers that use it (ftrace, perf, other),\n"

@@ -44,12 +44,7 @@ static int tenants_run(struct ctl *ctl)
 	return r;
 }
 
-static const struct option_row tenants_options[] = {
-	TENANT_SORT_ROW(0),
-	{ 0 },
-};
-
-COMMAND(tenants, "[GLOB...]", "events, connections, refusals; top: live", tenants_options,
+COMMAND(tenants, "[GLOB...]", "events, connections, refusals; top: live", OPTIONS(TENANT_SORT_ROW(0)),
 	"Lists the tenants whose names or paths match one of the GLOBs, or all of them,\n"
 	"those with most events first. Columns: name, path, events, their maximum,\n"
 	"reserved events, lingering events, connections, their maximum, records lost,\n"

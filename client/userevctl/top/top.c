@@ -252,15 +252,11 @@ static int top_run(struct ctl *ctl)
 	return r;
 }
 
-static const struct option_row top_options[] = {
-	NUMBER_ROW("interval", "SECONDS", struct top, interval, 1, 3600, "between two looks (default 1)"),
-	TENANT_SORT_ROW(offsetof(struct top, sort)),
-	NUMBER_ROW("batch", "N", struct top, batch, 1, UINT32_MAX, "print N frames as plain text"),
-	FLAG_ROW("once", struct top, once, "print one; the default without a terminal"),
-	{ 0 },
-};
-
-COMMAND(top, "", "", top_options,
+COMMAND(top, "", "",
+	OPTIONS(NUMBER_ROW("interval", "SECONDS", struct top, interval, 1, 3600, "between two looks (default 1)"),
+		TENANT_SORT_ROW(offsetof(struct top, sort)),
+		NUMBER_ROW("batch", "N", struct top, batch, 1, UINT32_MAX, "print N frames as plain text"),
+		FLAG_ROW("once", struct top, once, "print one; the default without a terminal")),
 	"Shows the machine and its tenants, again each second: bars of the events that\n"
 	"they hold of their maximum (||||, reserved and unused ::::), and the changes since\n"
 	"the last look. The first letters of events, connections, refusals, lost,\n"

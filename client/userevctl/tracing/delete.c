@@ -66,12 +66,8 @@ static int delete_run(struct ctl *ctl)
 	return MAX(r, worst);
 }
 
-static const struct option_row delete_options[] = {
-	FLAG_ROW("foreign", struct deleting, foreign, "also events made without the daemon, by full name"),
-	{ 0 },
-};
-
-COMMAND(delete, "EVENT...", "", delete_options,
+COMMAND(delete, "EVENT...", "",
+	OPTIONS(FLAG_ROW("foreign", struct deleting, foreign, "also events made without the daemon, by full name")),
 	"Deletes persistent events, which outlive their programs: they are gone from the\n"
 	"kernel, and not charged to their tenants any more. EVENT is a name or a pattern\n"
 	"with *, ? and [...]. An event that a program has, or a tracer uses, or that the\n"

@@ -233,17 +233,16 @@ static int hist_run(struct ctl *ctl)
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
-static const struct option_row hist_options[] = {
-	TEXT_ROW("key", "FIELD[,FIELD...]", struct hist, keys,
-		 "count by their values; FIELD.log2 by powers of two, also\n"
-		 ".buckets=N, .hex, common_pid.execname"),
-	TEXT_ROW("value", "FIELD[,FIELD...]", struct hist, values, "show the sums of these, too"),
-	TEXT_ROW("sort", "FIELD[.descending]", struct hist, sort, "default: by ranges, else the most frequent first"),
-	TEXT_ROW("filter", "FILTER", struct hist, filter, "only records for which this is true, as 'status >= 500'"),
-	NUMBER_ROW("timeout", "SECONDS", struct hist, timeout, 1, UINT32_MAX, "count for this time (default 10)"),
-	{ 0 },
-};
-
-COMMAND(hist, "EVENT...", "count records: fields, times between, rates", hist_options,
+COMMAND(hist, "EVENT...", "count records: fields, times between, rates",
+	OPTIONS(TEXT_ROW("key", "FIELD[,FIELD...]", struct hist, keys,
+			 "count by their values; FIELD.log2 by powers of two, also\n"
+			 ".buckets=N, .hex, common_pid.execname"),
+		TEXT_ROW("value", "FIELD[,FIELD...]", struct hist, values, "show the sums of these, too"),
+		TEXT_ROW("sort", "FIELD[.descending]", struct hist, sort,
+			 "default: by ranges, else the most frequent first"),
+		TEXT_ROW("filter", "FILTER", struct hist, filter,
+			 "only records for which this is true, as 'status >= 500'"),
+		NUMBER_ROW("timeout", "SECONDS", struct hist, timeout, 1, UINT32_MAX,
+			   "count for this time (default 10)")),
 	"Counts records by the values of fields, in the kernel's own histogram: no record is\n"
 	"written for it, and other tracers notice nothing. Ctrl-C ends it earlier.");

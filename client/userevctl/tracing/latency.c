@@ -166,15 +166,12 @@ static int latency_run(struct ctl *ctl)
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
-static const struct option_row latency_options[] = {
-	TEXT_ROW("key", "FIELD", struct latency, key, "the field by which they belong together"),
-	NUMBER_ROW("timeout", "SECONDS", struct latency, seconds, 1, UINT32_MAX, "count for this time (default 10)"),
-	NUMBER_ROW("entries", "N", struct latency, entries, 128, 131072,
-		   "how many values of the field to remember (default 32768)"),
-	{ 0 },
-};
-
-COMMAND(latency, "FROM TO", "", latency_options,
+COMMAND(latency, "FROM TO", "",
+	OPTIONS(TEXT_ROW("key", "FIELD", struct latency, key, "the field by which they belong together"),
+		NUMBER_ROW("timeout", "SECONDS", struct latency, seconds, 1, UINT32_MAX,
+			   "count for this time (default 10)"),
+		NUMBER_ROW("entries", "N", struct latency, entries, 128, 131072,
+			   "how many values of the field to remember (default 32768)")),
 	"Counts the microseconds from one event to the next one of the other, where a field\n"
 	"has the same value, in the kernel's own histogram: no record is written for it, and\n"
 	"other tracers notice nothing. Ctrl-C ends it earlier.");

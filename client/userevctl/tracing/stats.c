@@ -249,18 +249,15 @@ static int stats_run(struct ctl *ctl)
 }
 
 static const char *const keys[] = { "event", "tenant", "program", NULL };
-static const struct option_row stats_options[] = {
-	VALUE_ROW("by", "WHAT", OPTION_WORD, struct stats, by, .words = keys,
-		  .help = "count by event (the default), tenant or program"),
-	NUMBER_ROW("interval", "SECONDS", struct stats, interval, 1, 86400, "of each count (default 1)"),
-	NUMBER_ROW("count", "N", struct stats, intervals, 1, UINT64_MAX, "end after N intervals"),
-	TEXT_ROW("tenant", "TENANT", struct stats, view.tenant, "only records of tenants with this name or path"),
-	TEXT_ROW("filter", "FILTER", struct stats, filter, "only records for which this is true, as with tail"),
-	FLAG_ROW("foreign", struct stats, foreign, "also events made without the daemon"),
-	{ 0 },
-};
-
-COMMAND(stats, "[EVENT...]", "", stats_options,
+COMMAND(stats, "[EVENT...]", "",
+	OPTIONS(VALUE_ROW("by", "WHAT", OPTION_WORD, struct stats, by, .words = keys,
+			  .help = "count by event (the default), tenant or program"),
+		NUMBER_ROW("interval", "SECONDS", struct stats, interval, 1, 86400, "of each count (default 1)"),
+		NUMBER_ROW("count", "N", struct stats, intervals, 1, UINT64_MAX, "end after N intervals"),
+		TEXT_ROW("tenant", "TENANT", struct stats, view.tenant,
+			 "only records of tenants with this name or path"),
+		TEXT_ROW("filter", "FILTER", struct stats, filter, "only records for which this is true, as with tail"),
+		FLAG_ROW("foreign", struct stats, foreign, "also events made without the daemon")),
 	"Counts records, by event, tenant or program. The named events (patterns too) are on\n"
 	"while this runs. Without a name, the records of all events that are on anyway are\n"
 	"counted. On a terminal the last 30 intervals are drawn.");

@@ -124,27 +124,19 @@ static int disable_run(struct ctl *ctl)
 
 #define FOREIGN_ROW FLAG_ROW("foreign", struct switching, foreign, "also events made without the daemon, by full name")
 
-static const struct option_row enable_options[] = {
-	FLAG_ROW("keep", struct switching, keep, "also at each boot from now on"),
-	FLAG_ROW("kept", struct switching, kept, "those of --keep, as at boot, instead of EVENT..."),
-	FOREIGN_ROW,
-	{ 0 },
-};
-
-static const struct option_row disable_options[] = {
-	FLAG_ROW("wait", struct switching, wait, "return when no record of them comes any more"),
-	NUMBER_ROW("timeout", "SECONDS", struct switching, timeout, 1, UINT32_MAX,
-		   "how long to wait for other tracers"),
-	FOREIGN_ROW,
-	{ 0 },
-};
-
-COMMAND(enable, "EVENT...", "switch events on and off, or delete them", enable_options,
+COMMAND(enable, "EVENT...", "switch events on and off, or delete them",
+	OPTIONS(FLAG_ROW("keep", struct switching, keep, "also at each boot from now on"),
+		FLAG_ROW("kept", struct switching, kept, "those of --keep, as at boot, instead of EVENT..."),
+		FOREIGN_ROW),
 	"Switches events on: programs write their records from now on. EVENT is a name\n"
 	"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
 	"event. At boot --keep reaches events that are declared, see userevctl(1).");
 
-COMMAND(disable, "EVENT...", "", disable_options,
+COMMAND(disable, "EVENT...", "",
+	OPTIONS(FLAG_ROW("wait", struct switching, wait, "return when no record of them comes any more"),
+		NUMBER_ROW("timeout", "SECONDS", struct switching, timeout, 1, UINT32_MAX,
+			   "how long to wait for other tracers"),
+		FOREIGN_ROW),
 	"Switches events off again, also for the next boot. An event that a 'userevctl tail'\n"
 	"or another tracer uses stays on until that ends. --wait waits for it, and for records\n"
 	"that are being written at this moment: afterwards no record of them comes any more.");

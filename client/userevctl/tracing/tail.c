@@ -79,21 +79,18 @@ static int tail_run(struct ctl *ctl)
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;
 }
 
-static const struct option_row tail_options[] = {
-	FLAG_ROW("past", struct tail, past, "first show records that the daemon still keeps"),
-	TEXT_ROW("since", "TIME", struct tail, since, "of these only the ones since then: 5m ago, or 12:34"),
-	FLAG_ROW("no-follow", struct tail, no_follow, "end where the present begins"),
-	NUMBER_ROW("count", "N", struct tail, view.most, 1, UINT64_MAX, "end after N records"),
-	NUMBER_ROW("timeout", "SECONDS", struct tail, timeout, 1, UINT32_MAX, "end after this time"),
-	TEXT_ROW("tenant", "TENANT", struct tail, view.tenant, "only records of tenants with this name or path"),
-	TEXT_ROW("filter", "FILTER", struct tail, filter,
-		 "only records for which this is true, as 'us > 1000 && status >= 500'"),
-	FLAG_ROW("wait", struct tail, wait, "for events that no program holds yet"),
-	FLAG_ROW("foreign", struct tail, foreign, "also events made without the daemon"),
-	{ 0 },
-};
-
-COMMAND(tail, "[EVENT...]", "show records as they come", tail_options,
+COMMAND(tail, "[EVENT...]", "show records as they come",
+	OPTIONS(FLAG_ROW("past", struct tail, past, "first show records that the daemon still keeps"),
+		TEXT_ROW("since", "TIME", struct tail, since, "of these only the ones since then: 5m ago, or 12:34"),
+		FLAG_ROW("no-follow", struct tail, no_follow, "end where the present begins"),
+		NUMBER_ROW("count", "N", struct tail, view.most, 1, UINT64_MAX, "end after N records"),
+		NUMBER_ROW("timeout", "SECONDS", struct tail, timeout, 1, UINT32_MAX, "end after this time"),
+		TEXT_ROW("tenant", "TENANT", struct tail, view.tenant,
+			 "only records of tenants with this name or path"),
+		TEXT_ROW("filter", "FILTER", struct tail, filter,
+			 "only records for which this is true, as 'us > 1000 && status >= 500'"),
+		FLAG_ROW("wait", struct tail, wait, "for events that no program holds yet"),
+		FLAG_ROW("foreign", struct tail, foreign, "also events made without the daemon")),
 	"Shows records as they come: time, program and pid, tenant, event, fields. The\n"
 	"named events (patterns too) are on while this runs, those that are registered\n"
 	"later included. Without a name, all events that are on anyway are shown.\n"
