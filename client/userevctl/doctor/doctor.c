@@ -16,19 +16,6 @@ enum {
 	CONTROL_MUTE_MS = 1000, /* for the control socket, if the clients' socket has timed out already */
 };
 
-/* The reason for an error. A table ends with error 0, for all other errors. */
-struct obstacle {
-	int error;
-	const char *subject, *sentence, *advice;
-};
-
-static void fail_by_error(struct doctor *doctor, const struct obstacle *table, int error)
-{
-	while (table->error != 0 && table->error != error)
-		table++;
-	finding(doctor, MARK_FAIL, table->subject, table->advice, "%s: %s", table->sentence, strerror(-error));
-}
-
 static bool check_connection(struct doctor *doctor)
 {
 	const struct obstacle table[] = {
@@ -51,7 +38,7 @@ static bool check_connection(struct doctor *doctor)
 	if (r == -ECONNREFUSED && stat(doctor->path, &status) == 0 && !S_ISSOCK(status.st_mode))
 		r = -ENOTSOCK;
 	if (r < 0) {
-		fail_by_error(doctor, table, r);
+		finding_by_error(doctor, table, r, strerror(-r));
 		return false;
 	}
 	finding(doctor, MARK_OK, "socket", NULL, "%s exists", doctor->path);
@@ -90,16 +77,12 @@ static int doctor_greet(struct doctor *doctor)
 	return r;
 }
 
-const char *doctor_advice(const char *refusal, const char *advice)
-{
-	return strstr(refusal, "AllowHost")
-		       ? "Use another user, run the guard if the kernel supports it (userevd-guard(8)), or ask the admin to allow it."
-		       : advice;
-}
-
 static bool check_daemon(struct doctor *doctor)
 {
+	char refused[128];
 	const struct obstacle table[] = {
+		{ -EREMOTEIO, "daemon", refused,
+		  "See 'journalctl -u userevd'; 'userevctl events' shows an admin which programs hold connections." },
 		{ -ETIMEDOUT, "daemon", "the connection is accepted, but no daemon answers", doctor->advice },
 		{ -EPROTO, "daemon", "its file descriptors do not arrive, because a security module withholds them",
 		  "Look for a denial in the kernel's log: 'journalctl -k'." },
@@ -109,17 +92,11 @@ static bool check_daemon(struct doctor *doctor)
 	};
 	int r = doctor_greet(doctor);
 
+	snprintf(refused, sizeof(refused), "it refused the connection (%s)", refusal_name(control_refusal.number));
 	if (r == 0)
 		finding(doctor, MARK_OK, "daemon", NULL, "it answers; this is tenant %s", doctor->tenant);
-	else if (r == -EREMOTEIO)
-		finding(doctor, MARK_FAIL, "daemon",
-			doctor_advice(
-				control_refusal.sentence,
-				"See 'journalctl -u userevd'; 'userevctl events' shows an admin which programs hold connections."),
-			"it refused the connection (%s): %s", refusal_name(control_refusal.number),
-			control_refusal.sentence);
 	else
-		fail_by_error(doctor, table, r);
+		finding_by_error(doctor, table, r, r == -EREMOTEIO ? control_refusal.sentence : strerror(-r));
 	return r == 0;
 }
 
@@ -180,28 +157,6 @@ static void check_machine(struct doctor *doctor)
 			"%s", probe.sentence);
 }
 
-static void examine(struct doctor *doctor)
-{
-	doctor_ask_systemd(doctor);
-	doctor->greeted = check_connection(doctor) && check_daemon(doctor);
-	check_control(doctor);
-	doctor_check_user(doctor);
-	doctor_check_policy_files(doctor);
-	if (doctor->greeted)
-		check_backend(doctor);
-	check_machine(doctor);
-	if (!doctor->greeted) {
-		finding(doctor, MARK_SKIP, "policy, quota, page, record", NULL,
-			"not tried: no daemon accepts this program as a client");
-		return;
-	}
-	doctor_check_registration(doctor);
-	doctor_check_quota(doctor);
-	doctor_check_page(doctor);
-	doctor_check_record(doctor);
-	doctor_check_losses(doctor);
-}
-
 static int doctor_run(struct ctl *ctl)
 {
 	_cleanup_(freep) struct doctor *doctor = must(calloc(1, sizeof(*doctor)));
@@ -214,7 +169,24 @@ static int doctor_run(struct ctl *ctl)
 	doctor->path = clients_socket_path(ctl);
 	doctor->page = -1;
 	findings_begin(doctor);
-	examine(doctor);
+	doctor_ask_systemd(doctor);
+	doctor->greeted = check_connection(doctor) && check_daemon(doctor);
+	check_control(doctor);
+	doctor_check_user(doctor);
+	doctor_check_policy_files(doctor);
+	if (doctor->greeted)
+		check_backend(doctor);
+	check_machine(doctor);
+	if (doctor->greeted) {
+		doctor_check_registration(doctor);
+		doctor_check_quota(doctor);
+		doctor_check_page(doctor);
+		doctor_check_record(doctor);
+		doctor_check_losses(doctor);
+	} else {
+		finding(doctor, MARK_SKIP, "policy, quota, page, record", NULL,
+			"not tried: no daemon accepts this program as a client");
+	}
 	findings_end(doctor);
 	if (doctor->registered)
 		userev_release(doctor->userev, &doctor->event);

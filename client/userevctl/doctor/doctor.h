@@ -31,10 +31,14 @@ void findings_begin(struct doctor *);
 /* One sentence about one subject and, unless NULL or empty, another sentence with advice. */
 void finding(struct doctor *, enum mark, const char *subject, const char *advice, const char *format, ...)
 	_printf_(5, 6);
+/* The reason for an error. A table ends with error 0, for all other errors. */
+struct obstacle {
+	int error;
+	const char *subject, *sentence, *advice;
+};
+/* A failed check, by the table. `detail`: the refusal, or the error's text. */
+void finding_by_error(struct doctor *, const struct obstacle *table, int error, const char *detail);
 void findings_end(struct doctor *);
-
-/* doctor.c: what helps against this refusal: of a root whose data files no guard protects, or otherwise `advice`. */
-const char *doctor_advice(const char *refusal, const char *advice);
 
 /* host.c */
 void doctor_ask_systemd(struct doctor *);

@@ -33,29 +33,22 @@ void doctor_check_page(struct doctor *doctor)
 	munmap(page, size);
 }
 
-static const char *registration_advice(int error)
-{
-	static const struct {
-		int error;
-		const char *advice;
-	} table[] = {
-		{ -EACCES, "Policy forbids it: ask the admin to look at userevd's policy for this tenant." },
-		{ -EDQUOT,
-		  "End programs of this tenant that hold many events, or ask the admin for more (--max-events)." },
-		{ -ENOSPC,
-		  "The page or the machine is full: 'userevctl tenants' shows an admin which tenants hold events." },
-		{ -EEXIST,
-		  "A program holds an event of the same name with other fields. Other events are not affected." },
-		{ 0, "Ask the admin to look at 'journalctl -u userevd'." },
-	}, *row = table;
-
-	while (row->error != 0 && row->error != error)
-		row++;
-	return row->advice;
-}
+static const char quota_advice[] =
+	"End programs of this tenant that hold many events, or ask the admin for more (--max-events).";
 
 void doctor_check_registration(struct doctor *doctor)
 {
+	static const char refused[] = "the registration of a test event was refused";
+	static const struct obstacle table[] = {
+		{ -EACCES, "policy", refused,
+		  "Policy forbids it: ask the admin to look at userevd's policy for this tenant." },
+		{ -EDQUOT, "quota", refused, quota_advice },
+		{ -ENOSPC, "policy", refused,
+		  "The page or the machine is full: 'userevctl tenants' shows an admin which tenants hold events." },
+		{ -EEXIST, "policy", refused,
+		  "A program holds an event of the same name with other fields. Other events are not affected." },
+		{ 0, "policy", refused, "Ask the admin to look at 'journalctl -u userevd'." },
+	};
 	int r;
 
 	doctor->userev = userev_open(doctor->path, 0);
@@ -66,10 +59,8 @@ void doctor_check_registration(struct doctor *doctor)
 	if (r == 0)
 		finding(doctor, MARK_OK, "policy", NULL, "a test event was registered");
 	else
-		finding(doctor, MARK_FAIL, r == -EDQUOT ? "quota" : "policy",
-			doctor_advice(userev_refusal(), registration_advice(r)),
-			"the registration of a test event was refused: %s",
-			*userev_refusal() ? safe_string(userev_refusal()).text : strerror(-r));
+		finding_by_error(doctor, table, r,
+				 *userev_refusal() ? safe_string(userev_refusal()).text : strerror(-r));
 }
 
 void doctor_check_quota(struct doctor *doctor)
@@ -78,7 +69,7 @@ void doctor_check_quota(struct doctor *doctor)
 	uint32_t left = account->events_max - MIN(account->events, account->events_max);
 	bool is_scarce = left < account->events_max / 10;
 
-	finding(doctor, is_scarce ? MARK_NOTE : MARK_OK, "quota", is_scarce ? registration_advice(-EDQUOT) : NULL,
+	finding(doctor, is_scarce ? MARK_NOTE : MARK_OK, "quota", is_scarce ? quota_advice : NULL,
 		"this tenant holds %u of %s; %u of them linger, which means released, but still open in a process",
 		account->events, plural(account->events_max, "event", "events").text, account->lingering);
 }

@@ -63,6 +63,18 @@ void finding(struct doctor *doctor, enum mark mark, const char *subject, const c
 		fprintf(output->file, "       %s\n", advice);
 }
 
+void finding_by_error(struct doctor *doctor, const struct obstacle *table, int error, const char *detail)
+{
+	while (table->error != 0 && table->error != error)
+		table++;
+	/* Of a root whose data files no guard protects. */
+	finding(doctor, MARK_FAIL, table->subject,
+		strstr(detail, "AllowHost")
+			? "Use another user, run the guard if the kernel supports it (userevd-guard(8)), or ask the admin to allow it."
+			: table->advice,
+		"%s: %s", table->sentence, detail);
+}
+
 void findings_end(struct doctor *doctor)
 {
 	const struct output *output = &doctor->ctl->output;

@@ -44,23 +44,6 @@ static void explanation_decide(struct explanation *explanation)
 			       (!explanation->daemon || row_get_u64(explanation->answer, "granted"));
 }
 
-/* The rule that decided, or the entry of a list; and the limits. */
-static void put_rules(struct values *values, const struct explanation *explanation)
-{
-	const struct policy_verdict *verdict = &explanation->verdict;
-	const struct policy_value *prefix = explanation->rules.value[POLICY_NAME_PREFIX];
-	const char *tenant = values->question->tenancy.path;
-
-	if (*explanation->name && prefix->text)
-		values_put(values, tenant, POLICY_NAME_PREFIX, prefix);
-	if (*explanation->name && verdict->glob)
-		values_put_text(values, tenant, policy_keys[verdict->key].name, verdict->glob->text,
-				&verdict->glob->origin);
-	else if (*explanation->name)
-		values_put(values, tenant, verdict->key, verdict->value);
-	values_put_levels(values);
-}
-
 /* The events, files and leases in use at every level, and the limits. */
 static int print_levels(struct explanation *explanation, const struct output *output)
 {
@@ -149,7 +132,10 @@ static int put_decision(const struct explanation *explanation, struct json *json
 int policy_explain(struct policy_question *question)
 {
 	struct explanation explanation = { .question = question };
+	const struct policy_verdict *verdict = &explanation.verdict;
+	const char *tenant = question->tenancy.path;
 	struct ctl *ctl = question->ctl;
+	const struct policy_value *prefix;
 	struct values values;
 	int r = policy_find_tenant(question, ctl->argv[0]);
 
@@ -159,7 +145,16 @@ int policy_explain(struct policy_question *question)
 	if (!ctl->output.json)
 		print_decision(&explanation, &ctl->output);
 	values_begin(&values, question);
-	put_rules(&values, &explanation);
+	/* The rule that decided, or the entry of a list; and the limits. */
+	prefix = explanation.rules.value[POLICY_NAME_PREFIX];
+	if (*explanation.name && prefix->text)
+		values_put(&values, tenant, POLICY_NAME_PREFIX, prefix);
+	if (*explanation.name && verdict->glob)
+		values_put_text(&values, tenant, policy_keys[verdict->key].name, verdict->glob->text,
+				&verdict->glob->origin);
+	else if (*explanation.name)
+		values_put(&values, tenant, verdict->key, verdict->value);
+	values_put_levels(&values);
 	values_end(&values);
 	if (ctl->output.json)
 		r = put_decision(&explanation, &values.json);

@@ -42,8 +42,9 @@ static void print_machine(const struct top_frame *frame, const struct output *ou
 	frame_print(output, left < BAR_LEAST ? STYLE_PLAIN : style, text, "\n");
 }
 
-static void print_changes(const struct tenant_views *views, const struct output *output)
+void top_frame_print(const struct top_frame *frame, const struct output *output)
 {
+	const struct tenant_views *views = &frame->tenants;
 	int64_t refused = 0, lost = 0, throttled = 0;
 	char text[LINE_TEXT_MAX];
 
@@ -54,29 +55,24 @@ static void print_changes(const struct tenant_views *views, const struct output 
 	}
 	snprintf(text, sizeof(text), "refused %s/s  lost %s/s  throttled %s/s", rate_of(refused, views->seconds).text,
 		 rate_of(lost, views->seconds).text, rate_of(throttled, views->seconds).text);
-	frame_print(output,
-		    lost > 0			   ? STYLE_BAD
-		    : refused > 0 || throttled > 0 ? STYLE_WARNING
-						   : STYLE_PLAIN,
-		    text, "\n");
-}
-
-void top_frame_print(const struct top_frame *frame, const struct output *output)
-{
 	print_machine(frame, output);
 	if (frame->trouble[0])
 		frame_print(output, STYLE_BAD, frame->trouble, "\n");
 	else
-		print_changes(&frame->tenants, output);
+		frame_print(output,
+			    lost > 0			   ? STYLE_BAD
+			    : refused > 0 || throttled > 0 ? STYLE_WARNING
+							   : STYLE_PLAIN,
+			    text, "\n");
 	if (frame->help) {
 		tenant_columns_explain(output);
 		frame_print(output, STYLE_PLAIN, "A narrow terminal has the most important columns only.", "\n");
 		frame_print(output, STYLE_PLAIN,
 			    "e c r l t n and arrows sort; up, down and page keys scroll; ? goes back", "\n");
-	} else if (frame->tenants.n == 0) {
+	} else if (views->n == 0) {
 		frame_print(output, STYLE_DIM, "No program is connected.", "\n");
 	} else {
-		tenant_views_print(&frame->tenants, output, frame->first, frame->most, tenant_orders[frame->order]);
+		tenant_views_print(views, output, frame->first, frame->most, tenant_orders[frame->order]);
 	}
 }
 

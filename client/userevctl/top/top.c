@@ -117,37 +117,6 @@ static void obey_key(struct top *top, int key)
 	frame->help = (key == '?' || key == 'h') && !frame->help;
 }
 
-static void read_signals(struct top *top)
-{
-	int number;
-
-	while (!top->over && (number = signals_next(top->signals)) > 0) {
-		if (number == SIGTSTP)
-			top_screen_stop();
-		else if (number == SIGCONT)
-			top_screen_enter();
-		else if (number != SIGWINCH)
-			top->over = true;
-		if (top->over && number != SIGINT)
-			top->signal = number;
-	}
-}
-
-static void note_trouble(struct top *top, int error)
-{
-	struct text trouble = text_make(top->frame.trouble, sizeof(top->frame.trouble));
-
-	if (error == 0)
-		return;
-	top->frame.tenants.seconds = 0;
-	if (error == -ETIMEDOUT || error == -EAGAIN)
-		text_printf(&trouble, "The daemon does not answer. Waiting.");
-	else if (error == -EREMOTEIO)
-		text_printf(&trouble, "The daemon refused the request: %s.", control_refusal.sentence);
-	else
-		text_printf(&trouble, "The daemon has gone (%s). Trying again.", strerror(-error));
-}
-
 /* Waits for keys and signals until that time: 0 or a negative errno. */
 static int top_wait(struct top *top, uint64_t until)
 {
@@ -159,13 +128,22 @@ static int top_wait(struct top *top, uint64_t until)
 	char bytes[64];
 	const char *at = bytes;
 	ssize_t n = 0;
+	int number;
 
 	if (poll(wanted, ARRAY_SIZE(wanted), (int)((until - MIN(until, now)) / NS_PER_MS) + 1) < 0)
 		return errno == EINTR ? 0 : -errno;
-	if (wanted[1].revents) {
-		/* While top was stopped the shell may have read the keys: poll() again. */
-		read_signals(top);
-	} else if (wanted[0].revents) {
+	while (wanted[1].revents && !top->over && (number = signals_next(top->signals)) > 0) {
+		if (number == SIGTSTP)
+			top_screen_stop();
+		else if (number == SIGCONT)
+			top_screen_enter();
+		else if (number != SIGWINCH)
+			top->over = true;
+		if (top->over && number != SIGINT)
+			top->signal = number;
+	}
+	/* While top was stopped the shell may have read the keys: poll() again. */
+	if (!wanted[1].revents && wanted[0].revents) {
 		n = read(STDIN_FILENO, bytes, sizeof(bytes));
 		top->over = n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN); /* the terminal is gone */
 	}
@@ -178,8 +156,9 @@ static int top_wait(struct top *top, uint64_t until)
 static int run_on_screen(struct top *top)
 {
 	/* The errors of the first look are printed as those of any command, not on the other screen. */
-	int r = top_look(top, CONTROL_TIMEOUT_MS);
+	int r = top_look(top, CONTROL_TIMEOUT_MS), error;
 	uint64_t due = ctl_now_ns() + top->interval * NS_PER_S;
+	struct text trouble;
 
 	if (r < 0)
 		return control_explain(top->ctl->control_socket, r);
@@ -192,8 +171,17 @@ static int run_on_screen(struct top *top)
 			r = top_wait(top, due);
 		if (r < 0 || top->over || ctl_now_ns() < due)
 			continue;
-		note_trouble(top, top_look(top, LOOK_MS));
+		error = top_look(top, LOOK_MS);
 		due = ctl_now_ns() + top->interval * NS_PER_S;
+		trouble = text_make(top->frame.trouble, sizeof(top->frame.trouble));
+		if (error < 0)
+			top->frame.tenants.seconds = 0;
+		if (error == -ETIMEDOUT || error == -EAGAIN)
+			text_printf(&trouble, "The daemon does not answer. Waiting.");
+		else if (error == -EREMOTEIO)
+			text_printf(&trouble, "The daemon refused the request: %s.", control_refusal.sentence);
+		else if (error < 0)
+			text_printf(&trouble, "The daemon has gone (%s). Trying again.", strerror(-error));
 	}
 	top_screen_leave();
 	if (top->signal > 0)

@@ -59,29 +59,23 @@ static int compare_events(const void *a, const void *b)
 	return strcmp(((const struct event *)a)->shown, ((const struct event *)b)->shown);
 }
 
-/* The first row whose name is not before `name`. */
-static size_t find_row(const struct catalogue *catalogue, const char *name)
-{
-	size_t low = 0, high = catalogue->n_rows;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(catalogue->events[middle].name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Joins an event of tracefs with the daemon's row of this name, and of these fields (multi-format) or NULL. False: it has none. */
 static bool join_row(struct catalogue *catalogue, const char *name, const char *fields, const char *shown,
 		     unsigned used_by)
 {
+	size_t first = 0, end = catalogue->n_rows;
 	bool joined = false;
 
-	for (size_t i = find_row(catalogue, name); i < catalogue->n_rows && !(joined && fields); i++) {
+	/* The first row whose name is not before `name`. */
+	while (first < end) {
+		size_t middle = first + (end - first) / 2;
+
+		if (strcmp(catalogue->events[middle].name, name) < 0)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	for (size_t i = first; i < catalogue->n_rows && !(joined && fields); i++) {
 		struct event *row = &catalogue->events[i];
 		bool is_multi = row_get_u64(row->row, "multi_format");
 

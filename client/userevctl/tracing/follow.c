@@ -84,18 +84,6 @@ int follower_drain(struct follower *follower, struct record_view *view)
 	return follower_stopped ? 0 : record_view_flush(view);
 }
 
-void follower_ask_daemon(struct follower *follower)
-{
-	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
-	uint64_t now = ctl_now_ns();
-
-	if (follower->tracing->no_daemon || now - follower->asked < look_pause(follower))
-		return;
-	follower->asked = now;
-	if (tracing_read(follower->tracing, NULL, &catalogue) == 0)
-		writers_learn(follower, &catalogue);
-}
-
 struct follower *follower_new(struct tracing *tracing)
 {
 	struct follower *follower = tracing->follower = must(calloc(1, sizeof(*follower)));

@@ -109,18 +109,16 @@ static int turn_wanted_on(struct follower *follower, const struct catalogue *cat
 /* `view`: prints the records that the events wrote before. */
 static int turn_unwanted_off(struct follower *follower, struct record_view *view)
 {
-	bool drained = !view;
-
 	for (struct follower_event *event = follower->events; event; event = event->by_shown.next) {
 		int r = 0;
 
 		if (!event->on || event->seen == follower->looks)
 			continue;
-		if (!drained)
+		if (view)
 			r = follower_drain(follower, view);
 		if (r < 0)
 			return r;
-		drained = true;
+		view = NULL;
 		tracefs_turn(follower->instance, &event->event, false);
 		event->on = false;
 	}

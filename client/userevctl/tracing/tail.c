@@ -37,43 +37,35 @@ static bool wait_for_records(const struct tail *tail)
 	return !(wanted[1].revents & (POLLERR | POLLNVAL)) && ctl_now_ns() < tail->deadline;
 }
 
-static int tail_run_with(struct tail *tail)
-{
-	int flags = (tail->past ? TAIL_PAST : 0) | (tail->no_follow ? TAIL_NO_FOLLOW : 0);
-	struct tracing *tracing;
-	int r;
-
-	r = tracing_open(tail->ctl, TRACING_ACT, &tail->tracing);
-	if (r != EXIT_DONE)
-		return r;
-	tracing = tail->tracing;
-	tracing->foreign = tail->foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
-	tracing->filter = tail->filter;
-	/* Records of the past may be of events that no program holds any more. */
-	if (!tail->past && !tail->wait)
-		r = names_check(tracing, true);
-	if (r == EXIT_DONE)
-		r = tail_begin(tracing, (uint16_t)flags);
-	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail->view) && wait_for_records(tail))
-		r = tail_read(tracing, &tail->view);
-	if (r == EXIT_DONE && tail->no_follow && tail->view.records == 0)
-		r = names_check(tracing, true);
-	return r;
-}
-
 static int tail_run(struct ctl *ctl)
 {
 	struct tail tail = { .ctl = ctl, .view = { .output = &ctl->output } };
-	int r, signal_number;
+	struct tracing *tracing;
+	int r, flags, signal_number;
 
 	options_read(ctl, &tail, 0, INT32_MAX);
 	if (!record_view_set_since(&tail.view, "tail", tail.since))
 		return EXIT_USAGE;
 	tail.past |= tail.since != NULL;
 	tail.deadline = tail.timeout > 0 ? ctl_now_ns() + tail.timeout * NS_PER_S : UINT64_MAX;
-	r = tail_run_with(&tail);
-	signal_number = tail.tracing ? tail.tracing->signal : 0;
-	tracing_free(tail.tracing);
+	flags = (tail.past ? TAIL_PAST : 0) | (tail.no_follow ? TAIL_NO_FOLLOW : 0);
+	r = tracing_open(ctl, TRACING_ACT, &tail.tracing);
+	if (r != EXIT_DONE)
+		return r;
+	tracing = tail.tracing;
+	tracing->foreign = tail.foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
+	tracing->filter = tail.filter;
+	/* Records of the past may be of events that no program holds any more. */
+	if (!tail.past && !tail.wait)
+		r = names_check(tracing, true);
+	if (r == EXIT_DONE)
+		r = tail_begin(tracing, (uint16_t)flags);
+	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail.view) && wait_for_records(&tail))
+		r = tail_read(tracing, &tail.view);
+	if (r == EXIT_DONE && tail.no_follow && tail.view.records == 0)
+		r = names_check(tracing, true);
+	signal_number = tracing->signal;
+	tracing_free(tracing);
 	if (signal_number > 0)
 		ctl_end_by(ctl, signal_number);
 	return r == EXIT_DONE ? ctl_finish(ctl) : r;

@@ -120,19 +120,13 @@ pid_t text_instance_pid(const char *name)
 	return sscanf(name, "userevctl-%9d%c", &pid, &more) == 1 ? MAX(pid, 0) : 0;
 }
 
-/* The number behind this title, which is at the beginning of a line. */
-static void read_stat(const char *text, const char *title, uint64_t *ret)
-{
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
-		if (begins(line, title))
-			sscanf(line + strlen(title), ": %" SCNu64, ret);
-}
-
 void text_read_stats(const char *text, struct buffer_stats *ret)
 {
-	read_stat(text, "entries", &ret->entries);
-	read_stat(text, "overrun", &ret->overrun);
-	read_stat(text, "dropped events", &ret->dropped);
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		sscanf(line, "entries: %" SCNu64, &ret->entries);
+		sscanf(line, "overrun: %" SCNu64, &ret->overrun);
+		sscanf(line, "dropped events: %" SCNu64, &ret->dropped);
+	}
 }
 
 bool text_read_snapshot(const char *text, uint64_t *ret_lost)

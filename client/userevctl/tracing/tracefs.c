@@ -108,9 +108,8 @@ int instance_write(struct tracefs_instance *instance, const char *file, const ch
 
 int instance_remove(struct tracefs_instance *instance)
 {
-	int r;
+	int r = tracefs_instance_destroy(instance) < 0 ? errno ? -errno : -EIO : 0;
 
-	r = tracefs_instance_destroy(instance) < 0 ? errno ? -errno : -EIO : 0;
 	tracefs_instance_free(instance);
 	return r;
 }
@@ -142,11 +141,22 @@ void instance_remove_latency(struct tracefs_instance *instance, pid_t pid)
 	tracefs_instance_file_append(NULL, "synthetic_events", command);
 }
 
-/* Of a command that was killed. The histogram of one event may use a variable of another's, which goes in the second pass. */
-static void remove_all_hist(struct tracefs_instance *instance)
+/*
+ * An instance is called userevctl-PID: a later userevctl removes the instances of processes that were killed. An instance in use
+ * cannot be removed, so a pid that belongs to another namespace does no harm.
+ */
+static int remove_leftover(const char *name, void *data _unused_)
 {
 	static const char *const systems[] = { "user_events", "user_events_multi" };
+	pid_t pid = text_instance_pid(name);
+	struct tracefs_instance *instance;
 
+	if (pid == 0 || (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH)))
+		return 0;
+	instance = tracefs_instance_alloc(NULL, name);
+	if (!instance)
+		return 0;
+	/* The histogram of one event may use a variable of another's, which goes in the second pass. */
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(systems); i++) {
 		const char *system = systems[i % ARRAY_SIZE(systems)];
 		char **events = tracefs_system_events(NULL, system);
@@ -155,25 +165,8 @@ static void remove_all_hist(struct tracefs_instance *instance)
 			instance_remove_hist(instance, system, *one);
 		tracefs_list_free(events);
 	}
-}
-
-/*
- * An instance is called userevctl-PID: a later userevctl removes the instances of processes that were killed. An instance in use
- * cannot be removed, so a pid that belongs to another namespace does no harm.
- */
-static int remove_leftover(const char *name, void *data _unused_)
-{
-	pid_t pid = text_instance_pid(name);
-	struct tracefs_instance *instance;
-
-	if (pid == 0 || (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH)))
-		return 0;
-	instance = tracefs_instance_alloc(NULL, name);
-	if (instance) {
-		remove_all_hist(instance);
-		instance_remove_latency(instance, pid);
-		instance_remove(instance);
-	}
+	instance_remove_latency(instance, pid);
+	instance_remove(instance);
 	return 0;
 }
 

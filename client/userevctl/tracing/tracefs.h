@@ -186,8 +186,6 @@ struct follower *follower_free(struct follower *);
 int follower_end(struct follower *, struct record_view *);
 /* Prints the records that there are: 0 or a negative errno. */
 int follower_drain(struct follower *, struct record_view *);
-/* Asks the daemon for the holders of events, unless it was asked a moment ago. */
-void follower_ask_daemon(struct follower *);
 
 /*
  * look.c: switches on wanted events that have come, and off those that are not wanted any more: an enum exit_code. `view`:

@@ -89,8 +89,10 @@ static size_t find_tenant(const struct follower *follower, const char *cgroup)
 /* From /proc; false: the process has ended. */
 static bool read_process(struct follower *follower, struct writer *writer)
 {
+	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 	const struct cgroups cgroups = { 0 };
 	struct process_status status;
+	uint64_t now = ctl_now_ns();
 	char cgroup[PATH_MAX];
 	size_t length;
 
@@ -101,8 +103,11 @@ static bool read_process(struct follower *follower, struct writer *writer)
 	if (cgroup_of_process(&cgroups, status.process, cgroup, sizeof(cgroup)) < 0)
 		return true;
 	length = find_tenant(follower, cgroup);
-	if (length == 0) {
-		follower_ask_daemon(follower);
+	/* Perhaps the daemon knows more than when it was asked last. */
+	if (length == 0 && !follower->tracing->no_daemon && now - follower->asked >= look_pause(follower)) {
+		follower->asked = now;
+		if (tracing_read(follower->tracing, NULL, &catalogue) == 0)
+			writers_learn(follower, &catalogue);
 		length = find_tenant(follower, cgroup);
 	}
 	set_tenant(writer, cgroup, length > 0 ? length : strlen(cgroup), length > 0);
