@@ -70,16 +70,16 @@ struct client {
 	uint32_t sync_serial;
 
 	uint16_t changed[CHANGED_MAX];
-	uint16_t n_changed; /* above 0: in the list of clients with changes; above CHANGED_MAX: it is to look at all */
+	uint16_t n_changed; /* above 0: it is in `flushing`; above CHANGED_MAX: it has to look at all bits */
 
 	bool asks;	    /* its request has not been answered */
 	bool in_socket;	    /* its request is still in its socket */
-	bool deferred;	    /* it is looked after in a moment */
-	bool may_repeat;    /* the daemon before may have handled its next request already */
-	bool deposited;	    /* the next daemon will find its connection, and its request in that */
-	bool later;	    /* its answer waits until the daemon may send fds again: it is deferred */
-	bool files_unread;  /* since it was sent files: as of the last look */
-	unsigned in_flight; /* fds that it was sent, and that are not known to be read */
+	bool deferred;	    /* it is in the list of that name */
+	bool may_repeat;    /* its next request may be one that the last daemon has handled already */
+	bool deposited;	    /* the next daemon will find its connection, with the unread request */
+	bool later;	    /* its answer waits until the daemon may send fds again */
+	bool files_unread;  /* it had not read all fds that it was sent, at the last look */
+	unsigned in_flight; /* fds that it was sent and may not have read */
 	bool awaited;	    /* the daemon waits until it has read them */
 
 	TAILQ_ENTRY(client) all;
@@ -121,13 +121,13 @@ struct connections {
 	int failed;		 /* why the loop was ended: a negative errno */
 
 	struct client_queue clients;
-	struct tenant_queue runnable;  /* with clients that have sent a request */
+	struct tenant_queue runnable;  /* tenants with a client that has sent a request */
 	struct client_queue impatient; /* clients with a deadline, the oldest first */
 	struct client_queue flushing;  /* clients with changed events to report */
 	struct client_queue leaving;   /* clients to be freed at the end of this turn of the loop */
 	struct client_queue deferred;  /* clients to be looked after in a moment */
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */
-	bool keeper_has_gone;	       /* and its successor has not been given anything yet */
+	bool keeper_has_gone;	       /* its successor has no pages and files yet */
 
 	ev_idle w_busy; /* while clients wait for their turn, or something is to be freed */
 	ev_timer w_deadlines;

@@ -12,19 +12,19 @@
 #include "daemon/policy/policy.h"
 
 struct policy *policy_new(void);
-/* Zeros. NULL: no memory. */
+/* Memory that is freed with the policy, filled with zeros. NULL: no memory. */
 void *policy_allocate(struct policy *, size_t size);
 /* array_grow() with the policy's memory. */
 void *policy_grow(struct policy *, void *array, size_t n, size_t element_size);
 
-/* load.c. The policy refers to the file's name and to its text, which is changed. Errors become problems, here and below. */
+/* load.c. Changes the text; the policy points into it and to the name. Errors are added to the problems, here and below. */
 void policy_load_text(struct policy *, const char *name, char *text, struct problems *);
-/* The section of this name: "Daemon", "Event NAME" or a pattern. NULL: it is wrong. */
+/* The section of this name: "Daemon", "Event NAME" or a pattern. NULL after adding a problem. */
 struct section *policy_section(struct policy *, char *name, struct policy_origin, struct problems *);
-/* "Key=value" in this section. */
+/* Assigns the value of a line "NAME=TEXT" in this section. */
 void policy_assign(struct policy *, struct section *, const char *name, char *text, struct policy_origin,
 		   struct problems *);
-/* Puts the text of a line into the value, which has zeros, or an earlier line's value; lists grow. False: `why` says the right values. */
+/* Parses the text into the value; a list is extended. False: `why` has a sentence about the values that are allowed. */
 bool policy_value_set(struct policy *, enum policy_key, char *text, const struct policy_origin *, struct policy_value *,
 		      struct text *why);
 /* Checks across sections, once all files have been read. */

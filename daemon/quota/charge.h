@@ -43,7 +43,7 @@ enum {
 struct quota_refusal {
 	const struct quota *at;
 	const struct quota *within; /* where so few remain; NULL: in the machine's pool */
-	uint32_t sharing; /* siblings of `at` that share with it; it is one of them unless it pays for nothing */
+	uint32_t sharing; /* levels that divide the room: the siblings that pay for events, and `at` if it does */
 	uint64_t needed;
 	uint32_t remaining;
 };

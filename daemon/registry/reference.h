@@ -10,7 +10,7 @@ struct stream;
 
 /* It holds its grant. */
 struct reference {
-	uint64_t bit;	       /* its grant's: its id among those of the stream, and among a client's leases */
+	uint64_t bit;	       /* of its grant: the key in the tables of a stream's references and a client's leases */
 	struct stream *stream; /* NULL: a grant's first reference that is not used */
 	struct grant *grant;
 	uint32_t index;

@@ -33,7 +33,7 @@ struct stream {
 	uint32_t number;
 	uint32_t entry;		    /* in the ledger */
 	uint64_t place;		    /* of its lock, for the next keeper */
-	int fd;			    /* ours: while more clients may get it, or its first one has not yet */
+	int fd;			    /* open while more clients may get it, or the first one has not got it yet */
 	bool made;		    /* the kernel has made it */
 	bool shared;		    /* is in the tenant's list of streams that serve all clients of a user */
 	bool self_registered;	    /* a program has registered events on it directly, and that was logged */
@@ -51,7 +51,7 @@ struct stream {
 	LIST_ENTRY(stream) sharing;
 	TAILQ_ENTRY(stream) idle; /* while users == 0: it is kept, lingers or ends */
 	TAILQ_ENTRY(stream) due;
-	ev_timer w_idle;   /* the end of being kept; or the next look */
+	ev_timer w_idle;   /* kept: its end. Lingers: the next poll */
 	double look_after; /* the last look: seconds */
 	UT_hash_handle by_number;
 };

@@ -22,16 +22,16 @@ struct registration {
 	struct connections *connections;
 	struct registry *registry;
 	struct tenant *tenant;	  /* kept by the client as long as it is there, and then by the stream */
-	struct stream *stream;	  /* on which all is registered that has to be; NULL: nothing has */
+	struct stream *stream;	  /* on which items are registered; NULL: none has to be */
 	uint32_t next;		  /* the number of a stream that serves the client; 0: none does */
 	bool has_self_registered; /* a program has registered on the stream by itself */
 	uint32_t serial;
 	unsigned generation;	  /* of the policy when the first item was decided */
-	size_t bytes;		  /* of the tenant's that wait */
+	size_t bytes;		  /* counted in the tenant's bytes of waiting requests */
 	struct cursor request;	  /* its body: a copy, or valid until the handler returns */
 	struct strings undecided; /* the rest of it */
 	struct string_item asked; /* the item that is being decided */
-	unsigned under_way;	  /* batches that the kernel has not answered; and one as long as items are decided */
+	unsigned under_way;	  /* batches that the kernel has not answered, plus one while items are decided */
 	size_t n_items;		  /* that are decided */
 	struct item items[];
 };
@@ -45,8 +45,8 @@ struct batch {
 	struct settling settling;
 	bool settles; /* some of the items that are asked for again wait for the kernel to free their names */
 	size_t n;
-	size_t n_again; /* of the answered items, now the first ones: the kernel is to be asked once more */
-	struct item *items[PART + 1]; /* that the calls are for; NULL: the stream itself */
+	size_t n_again;		      /* so many items, moved to the front, are sent to the kernel once more */
+	struct item *items[PART + 1]; /* items[i] is what calls[i] is for; NULL: the stream */
 	struct kernel_call calls[];
 };
 

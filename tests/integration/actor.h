@@ -29,7 +29,7 @@ struct actor_as {
 	const char *cgroup; /* its directory */
 	const char *comm;
 	uid_t uid;
-	void (*enter)(void); /* called then: enters namespaces, or executes another program */
+	void (*enter)(void); /* called last: enters namespaces, or executes another program */
 	bool greets;	     /* with actor_connect(): sends HELLO, and leaves the answer to the test */
 };
 

@@ -396,7 +396,7 @@ void ask_rows(const struct fixture *fixture, uint16_t kind, void (*on_row)(void 
 }
 
 struct number_wanted {
-	const char *event; /* NULL: of the first row */
+	const char *event; /* NULL: the first row counts */
 	const char *key;
 	bool found;
 	uint64_t number;

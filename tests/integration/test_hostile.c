@@ -28,7 +28,7 @@ static unsigned process;
 /* Shared by all of them, and by the test. */
 static struct deeds {
 	_Atomic uint64_t rounds[PROCESSES];
-	_Atomic uint64_t answers[REFUSAL_MAX_]; /* by refusal; none: granted */
+	_Atomic uint64_t answers[REFUSAL_MAX_]; /* counts of answers by refusal; REFUSAL_NONE: granted */
 	_Atomic uint64_t turned_away;
 } * deeds;
 

@@ -219,7 +219,7 @@ LIBRARY_TEST(parent_and_child_keep_events_after_fork)
 
 		good &= userev_register(userev, &other, "childs_own u32 n", 0) == 0;
 		good &= userev_enabled(&event) && userev_write(&event, &n, sizeof(n)) == 4;
-		/* Until the parent has checked. */
+		/* The parent writes a byte once it has checked the number of holders. */
 		good &= read(go[0], &n, 1) == 1;
 		close_library();
 		_exit(good ? 0 : 1);

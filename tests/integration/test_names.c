@@ -132,7 +132,7 @@ DAEMON_TEST(prefix_is_added_and_sent_to_the_program,
 	/* A full name gets the prefix, too; otherwise a program could have the names of others. */
 	ck_assert_int_eq(userev_register(userev, &again, "box_hello u32 count", 0), 0);
 	ck_assert_str_eq(userev_event_name(&again), "box_box_hello");
-	/* Denied is the full name. */
+	/* DenyEvents= is compared with the full name. */
 	userev_release(userev, &again);
 	ck_assert_int_eq(userev_register(userev, &again, "secret u32 count", 0), -EACCES);
 	ck_assert_ptr_nonnull(strstr(userev_refusal(), "box_secret"));

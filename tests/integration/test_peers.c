@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Peers that the daemon cannot see, or that end and leave their pid to another process. */
+/* Peers that the daemon cannot see, or whose pid belongs to another process after their end. */
 
 #include <fcntl.h>
 #include <sched.h>
@@ -114,7 +114,7 @@ static void refuse_to_start(int outside _unused_)
 	ck_assert_int_eq(rmdir(fixture.directory), 0);
 }
 
-/* There a pid belongs to another process than in the daemon's namespace. */
+/* The /proc of another pid namespace shows other processes under the pids that the daemon sees. */
 TEST(daemon_with_the_proc_of_others_does_not_start)
 {
 	if (!need_root("a daemon with the /proc of others"))
@@ -191,7 +191,7 @@ DAEMON_TEST(process_with_a_reused_pid_is_not_mistaken, .needs_cgroups = "a pid t
 			ck_assert(reply.size == 0 || reply.size == -ECONNRESET);
 			expect_status(fixture, "connections=0 tenants=0");
 		} else {
-			/* Then the tenant of the new process is charged. */
+			/* Without it the daemon takes the new process for the peer, and charges its tenant. */
 			not_possible("to notice that a pid was used again, before Linux 6.5 with its SO_PEERPIDFD");
 			expect_tenants(fixture, victim);
 		}

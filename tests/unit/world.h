@@ -57,18 +57,18 @@ extern struct script script;
 
 /* Takes the place of the daemon's kernel, which carries the calls out. */
 void script_begin(struct kernel *);
-/* From now on nothing is carried out before the test answers it. */
+/* From now on each call waits until the test answers it. */
 void hold(void);
 void hold_no_more(void);
 /* Carries out, and answers, the oldest batch; or all. */
 void answer_one(void);
 void answer_all(void);
-/* The two steps of that, for any batch. */
+/* The two steps of answering, for any batch. */
 void carry_out_batch(struct batch *);
 void answer_batch(struct batch *);
 /* After `well` calls of this kind, the next `times` get that answer. */
 void refuse(enum kernel_op, int result, unsigned well, unsigned times);
-/* Batches that are not answered. */
+/* The number of unanswered batches. */
 void expect_under_way(size_t n);
 void expect_asked(enum kernel_op, unsigned n);
 
@@ -86,9 +86,9 @@ struct world {
 };
 
 struct world *world_new(uint32_t capacity, uint32_t max_events);
-/* A daemon in it, after the last one has ended. */
+/* Starts a daemon in the world; the last one must have ended. */
 void world_begin(struct world *);
-/* Ends it as it stands. */
+/* Ends the daemon without waiting for anything. */
 void world_end(struct world *);
 /* The end of every test: when all clients have gone, nothing is left. */
 void world_free(struct world **);
@@ -98,24 +98,24 @@ void world_free(struct world **);
 /* How many allocations the daemon will still find memory for; negative: all. */
 extern long allocations_given;
 
-/* Lets the daemon do all its work. */
+/* Runs turns of the loop until the daemon has nothing to do. */
 void turn(struct world *);
-/* A part of a turn: looks for events of the clients' sockets. */
+/* Polls the clients' sockets, as a turn of the loop begins. */
 void find_events(void);
-/* … and takes these, without handling requests. */
+/* … and queues the clients with events; their requests are not read yet. */
 void take_events(void);
 
-/* From here on stderr is in memory, with all of this level. */
+/* Redirects stderr to memory, and logs up to this level. */
 void log_begin(int level);
-/* What has been logged since then, or since the last time. */
+/* The log since log_begin() or the last call. */
 const char *logged(void);
-/* It was logged so many times. */
+/* Asserts how many times the text was logged. */
 void expect_logged(const char *log, const char *text, unsigned times);
 
-/* Its policy from now on. The file is gone when this returns. */
+/* Loads this policy. Its file is removed again. */
 void world_adopt(struct world *, const char *policy);
 
-/* As if it were time to ask about each stream that lingers. Whether any are left. */
+/* Polls for each lingering stream now. Returns whether any are left. */
 bool look_at_lingering(struct world *);
 
 /* Of the embedded backend. */
@@ -197,9 +197,9 @@ void say_simply(struct end *, uint16_t kind);
 /* The same, without a turn of the daemon. */
 void say_at_once(struct end *, uint16_t kind);
 
-/* There is a packet that it has not received. */
+/* Whether a packet waits to be received. */
 bool has_an_answer(const struct end *);
-/* Receives a packet. Whether there is one. */
+/* Receives a packet. False: there is none. */
 bool hear(struct end *);
 void expect_silence(struct end *);
 const struct message *expect(struct end *, uint16_t kind);
@@ -229,7 +229,7 @@ void expect_account(struct end *, unsigned events, unsigned leases, unsigned lin
 struct answer get(struct end *, const char *description);
 struct answer get_with(struct end *, uint16_t flags, const char *description);
 void write_record(const struct end *, uint32_t index);
-/* The event named event takes its client's first record. */
+/* Writes a record of the first event of the client. */
 void expect_record(struct end *, const struct answer *);
 bool is_same_file(int one, int other);
 struct tenant *tenant_of(const struct end *);

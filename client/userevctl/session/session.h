@@ -31,7 +31,7 @@ struct session {
 	/* Of create: */
 	struct session_event *chosen;
 	size_t n_chosen;
-	const char *tried; /* the value of an option that was used last, if one has a part in a failure */
+	const char *tried; /* for messages: the value of the option that the kernel was given last */
 };
 extern const char *const session_modes[]; /* "flight-recorder", "record" */
 enum { SESSION_CREATE_OPTIONS = 11 };	  /* the first ones of session_options */

@@ -51,7 +51,7 @@ TEST(client_is_deposited_once_its_request_is_answered)
 }
 
 /* Its request is neither in its socket nor answered. */
-TEST(young_client_with_a_pending_request_is_disconnected)
+TEST(young_client_with_pending_request_is_disconnected)
 {
 	KEPT(world);
 

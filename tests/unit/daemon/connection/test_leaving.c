@@ -18,7 +18,7 @@ static void get_lists(struct end *end)
 	}
 }
 
-/* A turn of the loop. Another client is served in it. */
+/* One turn of the loop, in which the daemon answers another client. */
 static void turn_once(const struct world *world, struct end *other)
 {
 	uint8_t answer[1024];

@@ -186,7 +186,7 @@ TEST(value_is_taken_or_refused)
 			      policy_keys[cases[i].key].name, cases[i].text, set(cases[i].key, cases[i].text));
 }
 
-TEST(longest_value_is_taken_and_one_byte_more_is_refused)
+TEST(longest_value_is_taken_and_a_longer_one_refused)
 {
 	static const struct {
 		enum policy_key key;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* How many data files a tenant may have, for how long they count, and when the kernel is asked about those that linger. */
+/* The limit of data files, how long a file is charged, and when the kernel is polled for lingering streams. */
 
 #include <sys/resource.h>
 
@@ -100,7 +100,7 @@ TEST(reserve_of_events_keeps_files_free)
 
 	world_adopt(world, "[/one]\nReserveEvents=10\n[/two]\nReserveEvents=5\n");
 	ck_assert_uint_eq(world->daemon->registry.files.claimed, 15);
-	/* A quarter of all fds but our own are files; of these reserves have half. */
+	/* 248 fds allow 50 files: a quarter of those that the daemon does not need itself. Half may be reserved. */
 	have_fds(248);
 	world_adopt(world, "[/one]\nReserveEvents=60\n[/two]\nReserveEvents=20\n[/three]\nReserveEvents=1\n");
 	ck_assert_uint_eq(world->daemon->registry.files.capacity, 50);
@@ -109,7 +109,7 @@ TEST(reserve_of_events_keeps_files_free)
 	ck_assert_uint_eq(world->daemon->registry.files.claimed, 0);
 }
 
-/* Files of clients that have gone. */
+/* Open files of clients that have disconnected. */
 static int left[STREAMS];
 static unsigned n_left;
 
@@ -147,7 +147,7 @@ TEST(file_is_looked_at_less_and_less_often)
 		after = stream->look_after;
 	}
 	ck_assert_double_eq_tol(after, LINGER_LAST, 1e-6);
-	/* As with very many lingering streams. */
+	/* With very many lingering streams the interval grows up to LINGER_MOST. */
 	stream->tenant->lingering_streams += 100 * LINGER_PER_SECOND;
 	for (unsigned i = 0; i < 10; i++)
 		look_at_lingering(world);
@@ -167,7 +167,7 @@ TEST(tenants_take_turns_when_files_are_looked_at)
 	for (unsigned i = 0; i < MANY; i++)
 		leave_file(world, 1);
 	neighbours = leave_file(world, 2);
-	/* It is time for all of them, the neighbour's last, and there may be two looks. */
+	/* All streams are due, the neighbour's last, and two may be polled. */
 	bucket_init(&daemon->registry.look_tokens, 1, 2, clock_now());
 	TAILQ_FOREACH(stream, &daemon->registry.lingering, idle)
 		if (!stream->is_due) {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Random histories: clients come, ask, release and leave while the kernel answers late or refuses. The books balance after each step. */
+/*
+ * Random histories: clients connect, register, release and disconnect while the kernel answers late or refuses. After each step the
+ * charges are equal to the sum of what the clients hold.
+ */
 
 #include "daemon/registry/precedent.h"
 #include "tests/unit/books.h"
@@ -18,7 +21,7 @@ static const char *const descriptions[] = {
 	"one u32 x", "two u32 x", "three u32 x", "four u32 x", "five u32 x", "one u64 y", "no long x",
 };
 
-/* What whole services begin with, without the last one or two of them: the last one is refused now and then. */
+/* A long request for a precedent: all of these, or all but the last one or two. The last one is refused now and then. */
 static const char *const usual[] = {
 	"six u32 x", "three u32 x", "seven u32 x", "eight u32 x", "nine u32 x",
 	"ten u32 x", "eleven",	    "two u32 x",   "twelve",	  "one u64 y",
@@ -33,7 +36,7 @@ struct history {
 	struct world *world;
 	bool is_shared; /* the world has a guard, so files are shared */
 	struct actor actor[ACTORS];
-	int copy[COPIES]; /* of files, in processes without a connection */
+	int copy[COPIES]; /* fds of files whose client has left, as in a child of the client */
 	unsigned granted;
 	unsigned refused;
 	unsigned shared; /* files that a second client got */
@@ -46,7 +49,7 @@ static void actor_leaves(struct history *history, struct actor *actor)
 {
 	int *copy = &history->copy[random() % COPIES];
 
-	/* A child may keep the file. */
+	/* A child of the client may keep the file open. */
 	if (random() % 3 == 0 && *copy < 0)
 		*copy = fd_steal(&actor->end.stream);
 	end_deinit(&actor->end);
@@ -58,7 +61,7 @@ static void actor_asks_as_usual(struct actor *actor)
 	say_register(&actor->end, 0, usual, PRECEDENT_EVENTS_MIN + (size_t)random() % 3);
 }
 
-/* Of two tenants, with two users each. */
+/* A client of one of two tenants, each with two users. */
 static void actor_comes(struct history *history, struct actor *actor)
 {
 	actor->end = end_of_user(history->world, 1 + random() % 2, getuid() + (uid_t)(random() % 2));
@@ -68,7 +71,7 @@ static void actor_comes(struct history *history, struct actor *actor)
 		actor_asks_as_usual(actor);
 }
 
-/* The embedded backend's releases may fail here, so that there two of one event would contradict each other. */
+/* A request to the embedded backend names no event twice: since releases may fail here, the two answers could differ. */
 static void actor_asks(const struct history *history, struct actor *actor)
 {
 	const char *batch[4];
@@ -80,7 +83,7 @@ static void actor_asks(const struct history *history, struct actor *actor)
 	say_register(&actor->end, flags, batch, n);
 }
 
-/* A file that two clients have is shared by the daemon. */
+/* Only a stream that is marked as shared may serve two clients. */
 static void take_files(struct history *history, struct end *end)
 {
 	const struct daemon *daemon = history->world->daemon;
@@ -110,7 +113,7 @@ static void count_answers(struct history *history, struct end *end)
 	take_files(history, end);
 }
 
-/* A client that was disconnected leaves. */
+/* Receives all answers. A client that the daemon has disconnected leaves. */
 static void actors_hear(struct history *history)
 {
 	for (size_t i = 0; i < ACTORS; i++) {
@@ -123,7 +126,7 @@ static void actors_hear(struct history *history)
 	}
 }
 
-/* The embedded backend has other bits. */
+/* A bit that may be in use; the embedded backend's are multiples of 8. */
 static uint32_t any_bit(const struct history *history)
 {
 	return history->is_shared ? 1 + (uint32_t)random() % 6 : (uint32_t)random() % (2 * MAX_EVENTS) * 8;
@@ -235,7 +238,7 @@ static void step(struct history *history)
 	count_step(history);
 }
 
-/* The world has no clients before and afterwards. */
+/* Runs one history. The world must have no clients, and has none afterwards. */
 static void live(struct history *history, struct world *world, unsigned seed, bool is_shared)
 {
 	srandom(seed);
@@ -282,7 +285,7 @@ TEST(guarded_history_balances)
 	}
 }
 
-/* With so little room that kept streams are given up now and then. */
+/* There is so little room that kept streams are given up now and then. */
 TEST(history_with_kept_streams_balances)
 {
 	static struct history history;
@@ -341,7 +344,7 @@ static void expect_to_survive(struct world *world, bool comes_back)
 	ck_assert_int_lt(n, 1000);
 }
 
-/* Each allocation in turn finds no memory. */
+/* The n-th allocation fails, for each n. */
 TEST(shortage_of_memory_leaves_nothing)
 {
 	ev_set_allocator(evs_own_memory);

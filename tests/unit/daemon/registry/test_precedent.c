@@ -35,7 +35,7 @@ TEST(second_identical_request_is_the_precedent)
 	expect_charged(world, N, 3 * N);
 }
 
-TEST(short_refused_or_persistent_request_is_no_precedent)
+TEST(short_refused_or_persistent_one_is_no_precedent)
 {
 	GUARDED(world);
 	CLIENTS(c, world, 4);
