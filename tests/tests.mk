@@ -27,7 +27,7 @@ UNIT_SOURCES := $(wildcard $(UNIT_FOLDERS:%=%/test_*.c))
 UNIT_TESTS := $(call programs,$(UNIT_SOURCES))
 INTEGRATION_TESTS := $(filter-out %/test_confined,$(call tests_in,tests/integration))
 KERNEL_TESTS := $(call tests_in,tests/kernel)
-GUARD_TESTS := $(if $(HAS_GUARD),$(call tests_in,tests/guard))
+GUARD_TESTS := $(call tests_in,tests/guard)
 SOAK_TEST := $(B)/tests/test_soak
 # A program for each question. run.py knows which of them need a guest.
 BENCHES := $(call programs,$(wildcard tests/bench/bench_*.c tests/bench/sample_*.c))

@@ -50,6 +50,18 @@ every_list_is_installed()
 	[ -n "$list" ]
 }
 
+# Also where packages are missing when make starts: the guard's tools, on a fresh machine.
+every_test_is_run()
+{
+	local runs source
+	unset MAKEFLAGS MFLAGS MAKELEVEL
+	runs=$(make -n BPFTOOL= test check-containers check-packages | sed ':a; /\\$/ { N; s/\\\n//; ba }' | grep tests/run-tests.sh)
+	for source in tests/*/test_*.sh tests/*/test_*.py $(find tests -name 'test_*.c'); do
+		source=${source##*/}
+		grep -qw -- "${source%.c}" <<<"$runs" || { echo "$source is not run"; return 1; }
+	done
+}
+
 # suite NAME SCRIPT: a program for guests.
 suite()
 {
@@ -310,4 +322,5 @@ check 'where KVM hangs there is TCG' says '^tcg$' can_not
 check '… the next time, too' says '^tcg$' can_not
 check '… which does not try again' tried_once_at_most
 check 'each list of packages is installed by a target' every_list_is_installed
+check 'each test is run by a target of CI, or by check-containers or check-packages' every_test_is_run
 sum_up
