@@ -40,11 +40,11 @@ waits_for_no_end()
 	mkfifo "$scratch/fifo" && exec 3<>"$scratch/fifo" && timeout 20 "${hook[@]}" <"$scratch/fifo"
 }
 
-# Hooks of processes in `of`, or of this one.
-thousand_at_once()
+# all_at_once N: hooks of processes in `of`, or of this one.
+all_at_once()
 {
 	local n pids=()
-	for n in {1..1000}; do
+	for ((n = 1; n <= $1; n++)); do
 		state "id-$n" "${of[n]-$$}" "\"nerdctl/name\":\"name-$n\"" | "${hook[@]}" 2>/dev/null &
 		pids+=($!)
 	done
@@ -98,8 +98,10 @@ tests_of_names()
 	check 'a name of 400 bytes is written' is_named 'container x{400}' "${long:0:400}"
 	check 'one of 401: the id' is_named 'container id-1' "${long:0:401}"
 	check 'one of 4,096: the id' is_named 'container id-1' "$long"
-	for n in {2..1000}; do start "$n"; done
-	check 'a thousand are named at once' eval "thousand_at_once && have_names 'container name-[0-9]+' 1000"
+	# Of `make check-containers`, which has all engines, a thousand.
+	crowd=$([ "${ENGINES-}" = all ] && echo 1000 || echo 200)
+	for ((n = 2; n <= crowd; n++)); do start "$n"; done
+	check "$crowd are named at once" eval "all_at_once $crowd && have_names 'container name-[0-9]+' $crowd"
 	echo 1 >$cgroups/cgroup.kill && within 60 find $cgroups -depth -type d -exec rmdir {} +
 }
 
@@ -120,7 +122,7 @@ check 'a name of 4,096 bytes' refuses "$other" "$(state 5cf65dcc0123 $$ "\"nerdc
 check 'escapes' refuses "$other" "$(state 5cf65dcc0123 $$ '"nerdctl/name":"\u001b[2J\u0000\ud800"')"
 check 'a state that never ends' waits_for_no_end
 # In a guest below.
-[ -n "${IN_GUEST-}" ] || check 'a thousand at once' thousand_at_once
+[ -n "${IN_GUEST-}" ] || check 'a thousand at once' all_at_once 1000
 
 check 'by hand: a name with a control character' usage 1 'has a control character' /x $'a\033[2Jb'
 check 'a name that is too long' usage 1 '1 to 400 are possible' /x "$long"

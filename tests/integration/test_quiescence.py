@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from running import BUILD, Lines, running, unprivileged  # noqa: E402
 from checks import TIMEOUT, check, eventually, sum_up  # noqa: E402
 
-PROCESSES, THREADS, ROUNDS = 2 * (os.cpu_count() or 1), 2, 5
+PROCESSES, THREADS, ROUNDS = os.cpu_count() or 1, 2, 5
 TRACEFS = "/sys/kernel/tracing"
 REST = 0.2
 
