@@ -218,6 +218,19 @@ records_probes()
 		{name: [one['fields'] for one in it if one.get('event') == name] for name in {one.get('event') for one in it}})" cat "$scratch/mixed"
 }
 
+# Lines that other programs write into the timeline.
+has_marks()
+{
+	local marker=$tracefs/instances/userevd-marked/trace_marker
+	session create marked --event=counted || return
+	echo before >$marker
+	count_now
+	echo behind >$marker
+	json '(lambda name: name(it[0]) == name(it[-1]) == "print" and it[0]["fields"]["buf"].strip() == "before" and
+		it[-1]["fields"]["buf"].strip() == "behind" and [one["fields"]["n"] for one in it[1:-1]] == list(range(100)))(lambda one: one["event"])' \
+		session snapshot marked --json && session destroy marked
+}
+
 reads_as_text()
 {
 	session create text --kernel-event='sched:sched_sw*' && session stop text &&
@@ -400,6 +413,7 @@ check 'a disk that is full is an error' counted 100 fills_a_disk
 check 'a kernel without snapshots' counted 100 reads_without_snapshots
 check 'events of the kernel, and probes' counted 100 records_probes
 check '… as text' reads_as_text
+check '… and lines of the trace_marker' counted 100 has_marks
 check 'nobody else is disturbed' counted 100 disturbs_nobody
 # All functions of all processes would be slow.
 runs_tracer_of_functions()

@@ -32,9 +32,9 @@ enum { SYSTEMS_MAX = 256 };
 /* Those that are on in the instance: their types in records. */
 static void learn_events(struct session *session, struct follower *follower)
 {
+	/* Those of tracers, and of the trace_marker. */
 	const char *systems[SYSTEMS_MAX + 2] = { "ftrace" };
-	_cleanup_(freep) char *set_event = tracefs_instance_file_read(session->instance, "set_event", NULL),
-			      *tracer = tracefs_instance_file_read(session->instance, "current_tracer", NULL);
+	_cleanup_(freep) char *set_event = tracefs_instance_file_read(session->instance, "set_event", NULL);
 	char *rest = set_event;
 	size_t n = 1;
 
@@ -51,8 +51,7 @@ static void learn_events(struct session *session, struct follower *follower)
 		else if (n <= SYSTEMS_MAX && (n == 1 || !streq(systems[n - 1], system)))
 			systems[n++] = system;
 	}
-	if (n > 1 || (tracer && strcmp(tracer, "nop\n") != 0))
-		follower->kernel_events = kernel_events_load(systems);
+	follower->kernel_events = kernel_events_load(systems);
 }
 
 /* 0; 1: a trigger has taken one; -EBUSY: the tracer has the spare buffers; or another negative errno. */

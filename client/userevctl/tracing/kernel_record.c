@@ -47,6 +47,9 @@ static void put_json_field(struct kernel_events *events, struct text *text, stru
 	const uint8_t *data = tep_get_field_raw(NULL, field->event, field->name, record, &length, 0);
 	size_t size = (size_t)MAX(length, 0);
 
+	/* "char buf[]" of the trace_marker has the rest of the record. */
+	if (data && field->size == 0 && field->flags & TEP_FIELD_IS_ARRAY && !(field->flags & TEP_FIELD_IS_DYNAMIC))
+		size = (size_t)((const uint8_t *)record->data + record->size - data);
 	text_json_string(text, field->name, strlen(field->name));
 	text_printf(text, ":");
 	if (!data || data < (const uint8_t *)record->data ||
