@@ -42,16 +42,30 @@ verify_units()
 	systemd-analyze verify --man=no userevd.service userevd-keeper.service userevd-sessions.service userevd-snapshot@flight.service "${sockets[@]}" 2>&1 | grep -i userevd
 }
 
+folder=/var/log/userevd
+
 # The record of the early service is its first one, and the session has it still.
 session_has_first_record()
 {
 	before early-emits ExecMainExit sysinit.target ActiveEnter && says '	boot_step	number=1$' userevctl session snapshot boot
 }
 
+# old_snapshots NAME…: a dozen files of each session, the oldest one first.
+old_snapshots()
+{
+	local name day
+	mkdir -p $folder
+	for name; do
+		for day in {01..12}; do
+			install -m 600 /dev/null "$folder/$name-2020-01-$day-120000.000000000"
+		done
+	done
+}
+
 # A service writes two records and fails: first after a trigger has taken a snapshot between them, then without a trigger.
 failure_leaves_records()
 {
-	local folder=/var/log/userevd
+	old_snapshots flight flight-2
 	userevctl session create flight --event=boot_step --trigger='snapshot:1 if number == 10' || return
 	printf '%s\n' '[Unit]' OnFailure=userevd-snapshot@flight.service '[Service]' Type=oneshot \
 		"ExecStart=sh -c \"for n in 0 1; do userevctl emit 'boot_step u32 number' number=%i\$\$n; done; exit 7\"" >/run/systemd/system/fails@.service
@@ -64,11 +78,28 @@ failure_leaves_records()
 		userevctl session destroy flight
 }
 
+# Of the session that was written, ten; of the other one, all.
+keeps_the_newest_files()
+{
+	diff <(printf '%s\n' {05..12}) <(ls $folder | sed -n 's/^flight-2020-01-\(..\)-.*/\1/p') &&
+		[ "$(ls $folder | grep -c '^flight-2-2020-')" = 12 ] && [ "$(ls $folder | grep -c "^flight-$(date +%Y)-")" = 2 ]
+}
+
+# Also with the number of an admin, and if the snapshot itself cannot be taken.
+keeps_as_many_as_wanted()
+{
+	mkdir -p /run/systemd/system/userevd-snapshot@.service.d
+	printf '[Service]\nEnvironment=KEEP=3\n' >/run/systemd/system/userevd-snapshot@.service.d/keep.conf
+	systemctl daemon-reload
+	! systemctl start userevd-snapshot@flight-2 && systemctl reset-failed userevd-snapshot@flight-2 &&
+		diff <(printf '%s\n' 11 12) <(ls $folder | sed -n 's/^flight-2-2020-01-\(..\)-.*/\1/p')
+}
+
 # It is a failure of the template's instance, and leaves no file.
 failure_without_session()
 {
 	! systemctl start userevd-snapshot@nosuch && systemctl reset-failed userevd-snapshot@nosuch &&
-		says "there is no session 'nosuch'" journalctl --unit=userevd-snapshot@nosuch --output=cat && ! ls /var/log/userevd/nosuch*
+		says "there is no session 'nosuch'" journalctl --unit=userevd-snapshot@nosuch --output=cat && ! ls $folder/nosuch*
 }
 
 # on_after_load EVENT: as after a boot at which it was off.
@@ -108,6 +139,8 @@ check '… and outlives its unit' systemctl stop userevd-sessions
 check '… with the first record of an early service' session_has_first_record
 check 'an event is kept until it is disabled' keeps_until_disabled
 check 'a failing service leaves its last records in a file' failure_leaves_records
+check '… of which the newest are kept, and those of other sessions' keeps_the_newest_files
+check '… as many as an admin wants' keeps_as_many_as_wanted
 check '… unless there is no such session' failure_without_session
 check 'the declared event can be enabled' userevctl enable boot_step
 check 'a second program of the early boot runs' systemctl is-active early-writes
