@@ -336,9 +336,13 @@ if [ -e /proc/sys/kernel/user_events_max ]; then
 	exec 7>&-
 	within exits 1 "$ctl" events twin
 fi
+check 'events of a tenant' json '[one["event"] for one in it] == ["demo_request"]' "$ctl" events --json --tenant="/userevctl-test-$$*/one"
+check '… none of which is on' json 'it == []' "$ctl" events --json --tenant='*/one' --on
 check 'and foreign events' says '^demo_foreign	off	-	foreign	-	u32 n$' "$ctl" events
 check 'a pattern matches events of programs' says '^1 event is on' "$ctl" enable 'demo*'
 check '… indeed' enabled demo_request
+check '… also among those that are on' json '[one["event"] for one in it] == ["demo_request"]' "$ctl" events --json --on
+check '… of a tenant' json 'it == []' "$ctl" events --json --on --tenant="/userevctl-test-$$*/two"
 check '… and the admin is named' event demo_request 'it["enabled_by"]["uid"] == 0 and it["enabled_by"]["comm"] == "userevctl" and it["enabled_by"]["pid"] > 1 and it["enabled_by"]["time"] > 1e18'
 check '… in a column' says '	userevctl-[0-9]+, user 0, 20[0-9-]+ [0-9:]+$' "$ctl" events --full demo_request
 check '… which is there only with --full' says_not 'user 0' "$ctl" events demo_request
@@ -360,6 +364,7 @@ chmod 666 "$USEREV_CONTROL_SOCKET"
 cp "$ctl" "$scratch/userevctl" && chmod 755 "$scratch/userevctl"
 check 'an admin without root sees the holders' says '^demo_request	-	-	requests-[0-9]+	/userevctl-test' as_nobody "$scratch/userevctl" events
 check '… with a note that the states are missing' says 'the state of events is not shown' as_nobody "$scratch/userevctl" events
+check '… and which are on is not known' exits 4 as_nobody "$scratch/userevctl" events --on
 check '… as JSON' json '"on" not in it[0] and it[0]["holders_total"] == 1' as_nobody "$scratch/userevctl" events --json demo_request
 check '… and may not switch' exits 4 as_nobody "$scratch/userevctl" disable demo_request
 check '… nor look on' exits 4 as_nobody "$scratch/userevctl" tail

@@ -77,6 +77,7 @@ start_program demo 300
 # With one.
 check 'status' says 'embedded' "$ctl" status
 check 'status as JSON' json 'it["backend"] == "embedded" and it["events"] == 1' "$ctl" status --json
+check 'no event is on' says 'No event is as wanted' "$ctl" events --on
 check 'events as JSON' json 'it[0]["event"] == "demo_request" and it[0]["on"] is False and it[0]["holders"][0]["comm"] == "requests"' \
 	"$ctl" events --json
 check 'events of a pattern that matches none' says_not demo_request "$ctl" events 'nothing*'
@@ -96,6 +97,7 @@ check 'enable of an unknown event is exit status 1' exits 1 "$ctl" enable demo_r
 check '… and names those that look alike' says 'demo_request' "$ctl" enable demo_reqest
 check 'enable' says 'on' "$ctl" enable demo_request
 check '… is seen' json 'it[0]["on"] is True' "$ctl" events --json
+check '… also among those that are on' json '[one["event"] for one in it] == ["demo_request"]' "$ctl" events --on --json
 check 'tail shows records and ends after --count' shows_in_time
 check '… decoded' grep -q 'status=200 ns=[0-9]* path="/' "$scratch/tail"
 check 'tail into head ends quietly' head_ends_quietly
@@ -103,6 +105,20 @@ check 'tail as JSON' json 'it[0]["event"] == "demo_request" and it[0]["fields"][
 	"$ctl" tail --json --count=2 --timeout=10 demo_request
 check 'disable' says 'off' "$ctl" disable demo_request
 check '… is seen' json 'it[0]["on"] is False' "$ctl" events --json
+check '… also among those that are on' json 'it == []' "$ctl" events --on --json
+check 'events of a tenant' says '^demo_request' "$ctl" events --tenant='/*'
+check '… and of no other' says_nothing "$ctl" events --tenant=nobody
+check '… in a wrong order' exits 2 "$ctl" events --sort=size
+mkfifo "$scratch/sorted"
+exec 7<>"$scratch/sorted"
+for i in 1 2; do
+	start "$scratch/sorted.out" sh -c 'exec "$0" emit --stdin "another u32 n" <"$1"' "$ctl" "$scratch/sorted"
+done
+check '… with most programs first' within json '[one["event"] for one in it] == ["another", "demo_request"]' "$ctl" events --json --sort=programs
+end "${started[-1]}" "${started[-2]}" 2>/dev/null
+unset 'started[-1]' 'started[-1]'
+exec 7>&-
+check '… with most records first' json '[one["event"] for one in it][0] == "demo_request" and it[0]["records"] > 0' "$ctl" events --json --sort=records
 check 'emit without a tracer succeeds' exits 0 "$ctl" emit 'quiet u32 n' n=1
 check '… and --verbose prints the reason' says 'no tracer is active' "$ctl" emit --verbose 'quiet u32 n' n=1
 check 'emit of a field that is not there names those that are' says "'?n'?" "$ctl" emit 'quiet u32 n' m=1

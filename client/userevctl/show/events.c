@@ -172,17 +172,67 @@ size_t events_print_json(const struct tracing *tracing, struct json *json)
 	return count;
 }
 
+struct selection {
+	const char *tenant, *sort;
+	bool on;
+};
+
+/* One of the tenants of its programs matches; the daemon lists the first 64 programs. */
+static bool has_tenant(const struct event *event, const char *pattern)
+{
+	struct cursor holders = row_rows(event->row, "holders"), holder;
+	char path[WIRE_TENANT_MAX + 1];
+
+	while (row_next_item(&holders, &holder) > 0) {
+		row_get_string(holder, "tenant", path, sizeof(path));
+		if (tenant_matches(pattern, tenant_name(path), path))
+			return true;
+	}
+	return false;
+}
+
+static bool is_selected(const struct event *event, void *data)
+{
+	const struct selection *selection = data;
+
+	return (!selection->on || event->on) && (!selection->tenant || has_tenant(event, selection->tenant));
+}
+
+static const char *const orders[] = { "name", "programs", "tenants", "records", NULL };
+
+/* The most first; equal ones by name, as they are. */
+static int compare_numbers(const void *a, const void *b, void *key)
+{
+	const struct event *one = a, *other = b;
+	const uint64_t first = row_get_u64(one->row, key), second = row_get_u64(other->row, key);
+
+	return first != second ? (first > second ? -1 : 1) : strcmp(one->shown, other->shown);
+}
+
+static void sort_events(struct catalogue *catalogue, const char *order)
+{
+	const char *key = streq(order, "programs") ? "holders_total" : order;
+
+	if (catalogue->n > 0 && !streq(order, "name"))
+		qsort_r(catalogue->events, catalogue->n, sizeof(*catalogue->events), compare_numbers, (void *)key);
+}
+
 static int events_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
+	struct selection selection = { .sort = orders[0] };
 	size_t count;
 	int r;
 
-	options_read(ctl, NULL, 0, INT32_MAX);
+	options_read(ctl, &selection, 0, INT32_MAX);
 	r = tracing_open(ctl, TRACING_LOOK, &tracing);
 	if (r != EXIT_DONE)
 		return r;
+	if (selection.on && tracing->blind)
+		return EXIT_NOT_PERMITTED;
 	tracing->foreign = FOREIGN_ALL;
+	catalogue_select(&tracing->events, is_selected, &selection);
+	sort_events(&tracing->events, selection.sort);
 	if (ctl->output.json) {
 		count = events_print_json(tracing, &(struct json){ .file = ctl->output.file });
 		putc('\n', ctl->output.file);
@@ -193,11 +243,21 @@ static int events_run(struct ctl *ctl)
 	if (r == EXIT_DONE && count == 0 && ctl->argc > 0)
 		return names_check(tracing, false);
 	if (r == EXIT_DONE && count == 0 && !ctl->output.json)
-		ctl_note("No program holds any event.");
+		ctl_note(selection.on || selection.tenant ? "No event is as wanted." : "No program holds any event.");
 	return r;
 }
 
-COMMAND(events, "[GLOB...]", "events, their state and their holders", NULL,
+static const struct option_row events_options[] = {
+	FLAG_ROW("on", struct selection, on, "only events that are on"),
+	TEXT_ROW("tenant", "TENANT", struct selection, tenant,
+		 "only those that programs of tenants with this name or path hold"),
+	VALUE_ROW("sort", "KEY", OPTION_WORD, struct selection, sort, .words = orders,
+		  .help = "name (the default), or those with most programs, tenants or\n"
+			  "records (that the daemon recorded) first"),
+	{ 0 },
+};
+
+COMMAND(events, "[GLOB...]", "events, their state and their holders", events_options,
 	"Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
 	"name, state, records taken, bad records, holders, fields; with the kernel's\n"
 	"backends: name, state, the tracers that use it (ftrace, session NAME, instance\n"

@@ -24,17 +24,34 @@ static struct event *catalogue_add(struct catalogue *catalogue, const char *name
 	return event;
 }
 
+static void event_deinit(struct event *event)
+{
+	if (event->shown != event->name)
+		free(event->shown);
+	free(event->name);
+	free(event->fields);
+	free((void *)event->row.at);
+}
+
 void catalogue_deinit(struct catalogue *catalogue)
 {
-	for (struct event *event = catalogue->events; event < catalogue->events + catalogue->n; event++) {
-		if (event->shown != event->name)
-			free(event->shown);
-		free(event->name);
-		free(event->fields);
-		free((void *)event->row.at);
-	}
+	for (size_t i = 0; i < catalogue->n; i++)
+		event_deinit(&catalogue->events[i]);
 	free(catalogue->events);
 	*catalogue = (struct catalogue){ 0 };
+}
+
+void catalogue_select(struct catalogue *catalogue, bool (*wanted)(const struct event *, void *), void *data)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < catalogue->n; i++) {
+		if (wanted(&catalogue->events[i], data))
+			catalogue->events[n++] = catalogue->events[i];
+		else
+			event_deinit(&catalogue->events[i]);
+	}
+	catalogue->n = n;
 }
 
 void catalogue_add_row(struct catalogue *catalogue, struct cursor row)
