@@ -268,7 +268,7 @@ coverage: test-dependencies kernel-$(KERNEL)
 	$(Q)tests/coverage.sh $(COVERED)
 
 build-tests: build $(if $(SANITIZE)$(COVERAGE),,installed) $(B)/examples/tasks $(TESTS) $(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) \
-	$(addprefix $(B)/tests/,driver emitter direct faults.so hammer restart_load userevd-next)
+	$(addprefix $(B)/tests/,driver emitter direct faults.so hammer kill_at restart_load userevd-next)
 
 # For guests with systemd: in a guest `make install` takes half a minute.
 installed: build
@@ -455,6 +455,10 @@ $(B)/tests/faults.so: $(B)/tests/faults/faults.o
 	$(Q)$(CC) $(LDFLAGS) $(if $(COVERAGE),--coverage) -shared $^ -o $@
 
 $(B)/tests/direct: $(B)/tests/integration/direct.o $(PROTOCOL_OBJECTS)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+$(B)/tests/kill_at: $(B)/tests/integration/kill_at.o
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 

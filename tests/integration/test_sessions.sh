@@ -245,6 +245,25 @@ runs_tracer()
 		session destroy tracer
 }
 
+# snapshot_has NAME EVENT: sooner or later. All snapshots are in $scratch/NAME.
+snapshot_has()
+{
+	session snapshot "$1" --json >>"$scratch/$1" 2>>"$scratch/notes"
+	grep -qE "\"event\": ?\"$2\"" "$scratch/$1"
+}
+
+# beside_tracer TRACER: in one session with records of a program, a kprobe and an fprobe with arguments that BTF names.
+beside_tracer()
+{
+	rm -f "$scratch/beside"
+	session create beside --tracer="$1" --event=counted --probe='p:opened do_sys_openat2 dfd mode=how->mode:x64' --probe='f:read vfs_read count' || return
+	count_now
+	within snapshot_has beside "$1" && within snapshot_has beside read && session destroy beside &&
+		json "(lambda of: [one['n'] for one in of['counted']] == list(range(100)) and
+			type(of['opened'][0]['dfd']) == type(of['opened'][0]['mode']) == type(of['read'][0]['count']) == int)(
+			{name: [one['fields'] for one in it if one.get('event') == name] for name in {one.get('event') for one in it}})" cat "$scratch/beside"
+}
+
 # Other tracers' buffers, and a tail beside it, are as they were.
 disturbs_nobody()
 {
@@ -262,24 +281,35 @@ disturbs_nobody()
 
 victim=(victim --event=counted --filter='counted: n > 5' --probe='e:odd user_events.counted m=$n:u32')
 
-# kills VERB ARGUMENT…: kills the command twenty times, at different moments of its run. The next command finds the session whole, or
-# removes what is left of it.
+# kills VERB ARGUMENT…: kills the command before each of its system calls that change something. The next command finds the session whole,
+# or removes what is left of it.
 kills()
 {
-	local moment start took killed=0
-	[ "$1" != destroy ] || session create "${victim[@]}" || return
-	start=${EPOCHREALTIME/./}
-	session "$@" && took=$((${EPOCHREALTIME/./} - start)) || return
-	[ "$1" = destroy ] || session destroy victim
-	for ((moment = 0; killed < 20; moment = (moment + 1) % 20)); do
-		[ "$1" != destroy ] || session create "${victim[@]}" >/dev/null 2>&1 || return
-		timeout -s KILL "$(printf '%d.%06d' $((took * moment / 20 / 1000000)) $((took * moment / 20 % 1000000 + 1)))" \
-			"$ctl" session "$@" >/dev/null 2>&1 || killed=$((killed + 1))
+	local call status=137
+	for ((call = 1; status == 137; call++)); do
+		[ "$1" = create ] || session create "${victim[@]}" >/dev/null 2>&1 || return
+		"$B/tests/kill_at" $call "$ctl" session "$@" >/dev/null 2>&1
+		status=$?
 		if session list | grep -q '^victim'; then
 			is_whole && session destroy victim || return
+		elif [ "$1" != create ] && [ "$1" != destroy ]; then
+			echo "the session has gone with call $call"
+			return 1
 		fi
-		nothing_is_left || { echo "after the moment $moment"; return 1; }
+		nothing_is_left || { echo "after call $call"; return 1; }
 	done
+	[ $status = 0 ] && [ $call -gt "$least" ] || { echo "exit status $status after call $call"; return 1; }
+}
+
+# The names of all files, but for those of a processor or an event.
+listing()
+{
+	find $tracefs -path '*/per_cpu/*' -prune -o -path '*/events/*/*/*' -prune -o -print | sort
+}
+
+listing_is_the_same()
+{
+	diff "$scratch/listing" <(listing)
 }
 
 is_whole()
@@ -389,6 +419,12 @@ if ! echo 'p:userevd_test/opened do_sys_openat2' >>$tracefs/dynamic_events; then
 	skipped+=('this kernel has no kprobes')
 fi 2>/dev/null
 echo '-:userevd_test/opened' >>$tracefs/dynamic_events
+has_btf=yes
+if ! echo 'f:userevd_test/read vfs_read count' >>$tracefs/dynamic_events; then
+	has_btf=''
+	skipped+=('this kernel has no fprobes with arguments by name')
+fi 2>/dev/null
+[ ! "$has_btf" ] || echo '-:userevd_test/read' >>$tracefs/dynamic_events
 all_of_tracefs >"$scratch/before"
 
 echo '# without a daemon'
@@ -425,6 +461,7 @@ check 'the tracer of functions' counted 100 runs_tracer_of_functions
 for tracer in osnoise timerlat; do
 	if grep -qw $tracer $tracefs/available_tracers; then
 		check "the tracer $tracer" runs_tracer $tracer
+		[ ! "$has_btf" ] || check '… beside an event, a kprobe and an fprobe' counted 100 beside_tracer $tracer
 	else
 		skipped+=("this kernel has no $tracer")
 	fi
@@ -432,8 +469,15 @@ done
 check 'nothing is left of any of them' nothing_is_left
 
 start_counted
-check 'create is killed at each moment' kills create "${victim[@]}"
-check 'destroy is killed at each moment' kills destroy victim
+listing >"$scratch/listing"
+least=15 check 'create is killed at each of its system calls' kills create "${victim[@]}"
+least=6 check 'destroy is killed at each of its system calls' kills destroy victim
+for verb in snapshot stop list show; do
+	name=(victim)
+	[ $verb != list ] || name=()
+	least=1 check "… and $verb" kills $verb "${name[@]}"
+done
+check '… and no file of tracefs is new, or missing' listing_is_the_same
 check 'parts of a session are removed' finishes_parts
 check '… and nothing of others' leaves_others_alone
 check 'a session that is read stays' stays_while_it_is_read

@@ -32,7 +32,7 @@ NOT_FOUND = "nothing"
 # Longer than any suite of the table takes: a fault that makes a suite hang is found then.
 SUITE_LIMIT, GUEST_LIMIT = 240, 600
 # The programs that integration tests start, beside the installed ones.
-PROGRAMS = "driver emitter direct hammer restart_load static_program static_plugin.so userevd-next".split()
+PROGRAMS = "driver emitter direct hammer kill_at restart_load static_program static_plugin.so userevd-next".split()
 
 
 def fail(sentence):

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ *	kill_at N COMMAND [ARGUMENT…]
+ *
+ * Kills the command before its Nth system call that may change something. Between two of them nothing changes, so with each N the command
+ * was killed in each state that it goes through. The exit status is 137; the command's own if it ends before that.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <linux/ptrace.h>
+
+#include "protocol/base/base.h"
+
+enum { EXIT_BROKEN = 99, SYSCALL_STOP = SIGTRAP | 0x80 };
+
+static _Noreturn void die(const char *what)
+{
+	fprintf(stderr, "kill_at: %s: %s\n", what, strerror(errno));
+	exit(EXIT_BROKEN);
+}
+
+static bool may_change(const struct ptrace_syscall_info *call)
+{
+	static const uint64_t changing[] = {
+		SYS_write,     SYS_pwrite64,  SYS_writev,   SYS_mkdirat, SYS_unlinkat,
+		SYS_renameat2, SYS_ftruncate, SYS_fchmodat, SYS_flock,	 SYS_exit_group,
+#ifdef SYS_mkdir
+		SYS_mkdir,     SYS_rmdir,     SYS_unlink,   SYS_rename,
+#endif
+	};
+
+	/* To open a file of tracefs may truncate it. */
+	if (call->entry.nr == SYS_openat)
+		return (call->entry.args[2] & O_ACCMODE) != O_RDONLY;
+	for (size_t i = 0; i < ARRAY_SIZE(changing); i++)
+		if (call->entry.nr == changing[i])
+			return true;
+	return false;
+}
+
+/* The command's status. `calls`: it is killed at the last of so many. */
+static int run_until(pid_t command, unsigned long calls)
+{
+	int status, passed = 0;
+
+	while (waitpid(command, &status, 0) == command && WIFSTOPPED(status)) {
+		struct ptrace_syscall_info call = { 0 };
+
+		passed = 0;
+		if (WSTOPSIG(status) != SYSCALL_STOP)
+			passed = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+		else if (ptrace(PTRACE_GET_SYSCALL_INFO, command, (void *)sizeof(call), &call) < 0)
+			die("PTRACE_GET_SYSCALL_INFO");
+		if (call.op == PTRACE_SYSCALL_INFO_ENTRY && may_change(&call) && --calls == 0)
+			kill(command, SIGKILL);
+		else if (ptrace(PTRACE_SYSCALL, command, NULL, (void *)(intptr_t)passed) < 0)
+			die("PTRACE_SYSCALL");
+	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long calls = argc > 2 ? strtoul(argv[1], NULL, 10) : 0;
+	pid_t command;
+	int status;
+
+	if (calls == 0) {
+		fprintf(stderr, "usage: kill_at N COMMAND [ARGUMENT...]\n");
+		return EXIT_BROKEN;
+	}
+	command = fork();
+	if (command == 0) {
+		/* The parent sets its options before the command begins. */
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || raise(SIGSTOP) != 0)
+			die("PTRACE_TRACEME");
+		execvp(argv[2], &argv[2]);
+		die(argv[2]);
+	}
+	if (command < 0 || waitpid(command, &status, 0) != command || !WIFSTOPPED(status))
+		die("fork");
+	if (ptrace(PTRACE_SETOPTIONS, command, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) < 0 ||
+	    ptrace(PTRACE_SYSCALL, command, NULL, NULL) < 0)
+		die("PTRACE_SETOPTIONS");
+	status = run_until(command, calls);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
