@@ -69,6 +69,13 @@ check '… for another type' says 'no record has all the fields of the filter' "
 for filter in '' n 'n >' 'n > 1 &&' 'n > 1 n' 'n ~ 5' 'n > "a"' 'n == "a' '(n > 1' '> 1' 'n > 1 || || n > 2' 'n && n' 'n > 1x' '!' '"' "$(printf '%0100d' 0 | tr 0 '(')"; do
 	check "no filter: $filter" exits 2 "$ctl" report --filter="$filter" "$file"
 done
+# nested N: a filter in so many parentheses.
+nested()
+{
+	printf '%s n > 96 %s' "$(printf '%0*d' "$1" 0 | tr 0 '(')" "$(printf '%0*d' "$1" 0 | tr 0 ')')"
+}
+check 'a filter in 63 parentheses' json 'len(it) == 3' "$ctl" report --json --filter="$(nested 63)" "$file"
+check '… and in 64' says "the filter needs less of '!' and '\('" "$ctl" report --filter="$(nested 64)" "$file"
 check '… with the place of the mistake' says "needs an integer, or a text in quotes at '&& n > 2'" "$ctl" report --filter='n > && n > 2' "$file"
 check 'records since a time' json 'len(it) == 101' "$ctl" report --json --since=1h "$file"
 check '… which none is' says_nothing "$ctl" report --since="$(date -d '+1 hour' '+%F %T')" "$file"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -119,6 +120,35 @@ TEST(records_come_back_as_they_were)
 		ck_assert_uint_eq(read_all(ns, &missed), 5000);
 		remove_directory(directory);
 	}
+}
+
+/* The heap that is in use after a thousand records is that after two hundred times as many. */
+TEST(memory_does_not_grow_with_records)
+{
+	enum { FEW = 1000, MANY = 200 * FEW };
+	struct taken_record record;
+	struct recording *recording;
+	struct reading *reading;
+	uint64_t missed;
+	size_t used = 0;
+	int n = 0;
+
+	begin();
+	ck_assert_int_eq(recording_create(path, 0, compressed, &recording), 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		record = record_of(1 + i, &i);
+		ck_assert(recording_put(recording, &record));
+		used = i == FEW ? mallinfo2().uordblks : used;
+	}
+	ck_assert_uint_le(mallinfo2().uordblks, used);
+	end(recording, MANY, 0);
+	ck_assert_int_eq(reading_open(path, &reading), 0);
+	while (reading_next(reading, &record, &missed) > 0)
+		used = n++ == FEW ? mallinfo2().uordblks : used;
+	ck_assert_int_eq(n, MANY);
+	ck_assert_uint_le(mallinfo2().uordblks, used);
+	reading_free(reading);
+	remove_directory(directory);
 }
 
 TEST(event_and_writer_are_known_by_their_versions)
@@ -301,8 +331,8 @@ TEST(file_has_one_recorder)
 	remove_directory(directory);
 }
 
-/* Of a file that may be damaged: its records, or a fault. The time that it takes is the test's. */
-static int read_damaged(void)
+/* Of a file that may be damaged: its records, or a fault; and the bytes that are missing at its end. The time that it takes is the test's. */
+static int read_shortened(uint64_t *ret_missing)
 {
 	struct taken_record record;
 	struct reading *reading;
@@ -315,8 +345,16 @@ static int read_damaged(void)
 		record_fitting_description(&record);
 		records++;
 	}
+	*ret_missing = reading_missing(reading);
 	reading_free(reading);
 	return records;
+}
+
+static int read_damaged(void)
+{
+	uint64_t missing;
+
+	return read_shortened(&missing);
 }
 
 static void truncate_file(void)
@@ -328,11 +366,13 @@ static void truncate_file(void)
 	end(recording_of(4000, 1), 4000, 0);
 	ck_assert_int_eq(stat(path, &status), 0);
 	for (off_t size = status.st_size; size >= DAT_DATA; size -= 512) {
+		uint64_t missing;
 		int records;
 
 		ck_assert_int_eq(truncate(path, size), 0);
-		records = read_damaged();
+		records = read_shortened(&missing);
 		ck_assert_int_le(records, before);
+		ck_assert_uint_eq(missing, (uint64_t)(status.st_size - size));
 		before = records;
 	}
 	ck_assert_int_eq(before, 0);
@@ -377,6 +417,38 @@ TEST(changed_bytes_do_no_harm)
 	change_bytes();
 	compressed = true;
 	change_bytes();
+}
+
+/* The second chunk cannot be decompressed: its records are missing, and no others are shown in their place. */
+TEST(damaged_chunk_is_left_out)
+{
+	struct taken_record record;
+	struct reading *reading;
+	uint32_t size, last = 0;
+	uint64_t missed;
+	off_t second;
+	int fd, n = 0;
+
+	compressed = true;
+	begin();
+	end(recording_of(50000, 1), 50000, 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	/* Before the chunks is their number, and before each its size, compressed and not. */
+	ck_assert_int_eq(pread(fd, &size, sizeof(size), DAT_DATA + 4), sizeof(size));
+	second = DAT_DATA + 4 + 8 + (off_t)size;
+	ck_assert_int_eq(pwrite(fd, "none", 4, second + 8), 4);
+	fd_close(fd);
+	ck_assert_int_eq(reading_open(path, &reading), 0);
+	for (uint32_t i; reading_next(reading, &record, &missed) > 0; last = i, n++) {
+		memcpy(&i, record.payload, sizeof(i));
+		ck_assert(n == 0 || i > last);
+	}
+	ck_assert_uint_eq(last, 49999);
+	ck_assert_int_lt(n, 50000);
+	ck_assert_uint_eq(reading_damaged(reading), 1);
+	reading_free(reading);
+	remove_directory(directory);
 }
 
 TEST(entry_beyond_its_page_is_damage)
