@@ -103,6 +103,12 @@ if command -v babeltrace2 >/dev/null; then
 		a=255 b=-2 small=-3 c=18446744073709551615 d=chars e=c0ffee 'f=a "string" /é' g='[1,2,65535]' event=-1 2>/dev/null
 	check '… has every type' ctf '\{ a = 255, b = -2, small = -3, c = 18446744073709551615, d = "chars", e = \[ \[0\] = 192, \[1\] = 255, \[2\] = 238 \], f = "a \\"string\\" /é", .*g = \[ \[0\] = 1, \[1\] = 2, \[2\] = 65535 \], event = -1 \}$'
 	[ "$without_trace_cmd" ] || check '… which trace-cmd reads, too' says ' types: +a=255 b=-2 small=-3 c=18446744073709551615 d=chars e=c0ffee f=a "string" /é event=-1$' trace-cmd report "$file"
+	"$ctl" record -o "$file" -- "$B/examples/activity" 2>/dev/null
+	check '… and of a record that describes itself the text' ctf \
+		'web_L4K1: .* level = 4, decoded = "request\(level=information opcode=start activity=[0-9a-f-]{36}\) path=\\"/cart\\" status=0" \}$'
+	check '… as a report shows it' says 'web_L4K1	request\(level=information opcode=start activity=[0-9a-f-]{36}\) path="/cart" status=0$' "$ctl" report "$file"
+	check '… and a timeline' json 'any(one.get("args", {}).get("event_header", {}).get("name") == "request" and one["args"]["path"] == "/cart" for one in it["traceEvents"])' \
+		"$ctl" report --format=perfetto "$file"
 	check '… and a directory is needed' exits 2 "$ctl" report --format=ctf "$file"
 	check '… that can be written' exits 1 "$ctl" report --format=ctf --output=/no/such "$file"
 fi

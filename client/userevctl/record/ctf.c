@@ -14,11 +14,14 @@
 #include "client/userevctl/ctl.h"
 #include "client/userevctl/record/trace_dat.h"
 #include "protocol/base/table.h"
+#include "protocol/event/event_header.h"
 #include "protocol/event/record.h"
 
 enum {
 	CTF_PACKET = 262144,
-	CTF_EVENT_MAX = 65536, /* longer than the longest record with the names of its process and tenant */
+	CTF_EVENT_MAX =
+		65536, /* longer than the longest record with the names of its process and tenant, and its text */
+	CTF_TEXT_MAX = 32768, /* of a record that describes itself; the rest is left out */
 	CTF_HEADER = 2 * sizeof(uint32_t) + 5 * sizeof(uint64_t),
 	CTF_MAGIC = (int)0xc1fc1fc1,
 };
@@ -146,6 +149,8 @@ static void describe_event(FILE *file, uint32_t id, const char *name, const stru
 	fprintf(file, "\";\n\tstream_id = 0;\n\tfields := struct {");
 	for (size_t i = 0; description && i < description->n_fields; i++)
 		describe_field(file, &description->field[i]);
+	if (description && event_header_is(description))
+		fprintf(file, " string _decoded;");
 	fprintf(file, "%s };\n};\n",
 		description ? "" : " uint32_t __payload_length; uint8_t _payload[__payload_length];");
 }
@@ -187,6 +192,17 @@ static void ctf_put_field(struct bytes *packet, const struct field *field, const
 	bytes_put(packet, bytes, size);
 }
 
+/* Behind the header's fields, as a text: which fields there are differs from record to record. */
+static void ctf_put_decoded(struct bytes *packet, const struct description *description,
+			    const struct taken_record *record)
+{
+	static char buffer[CTF_TEXT_MAX];
+	struct text text = text_make(buffer, sizeof(buffer));
+
+	record_to_text(description, record->payload, record->size, &text);
+	ctf_put_string(packet, buffer, sizeof(buffer));
+}
+
 void ctf_put(struct ctf *ctf, const struct taken_record *record)
 {
 	const struct description *description = record_fitting_description(record);
@@ -206,6 +222,8 @@ void ctf_put(struct ctf *ctf, const struct taken_record *record)
 	ctf_put_string(packet, name->text, sizeof(name->text));
 	for (size_t i = 0; description && i < description->n_fields; i++)
 		ctf_put_field(packet, &description->field[i], record);
+	if (description && event_header_is(description))
+		ctf_put_decoded(packet, description, record);
 	if (description)
 		return;
 	ctf_put_number(packet, record->size, sizeof(uint32_t));
