@@ -77,7 +77,7 @@ start_program demo 300
 # With one.
 check 'status' says 'embedded' "$ctl" status
 check 'status as JSON' json 'it["backend"] == "embedded" and it["events"] == 1' "$ctl" status --json
-check 'no event is on' says 'No event is as wanted' "$ctl" events --on
+check 'no event is on' says 'No event matches' "$ctl" events --on
 check 'events as JSON' json 'it[0]["event"] == "demo_request" and it[0]["on"] is False and it[0]["holders"][0]["comm"] == "requests"' \
 	"$ctl" events --json
 check 'events of a pattern that matches none' says_not demo_request "$ctl" events 'nothing*'

@@ -19,8 +19,8 @@
 
 enum {
 	CTF_PACKET = 262144,
-	CTF_EVENT_MAX =
-		65536, /* longer than the longest record with the names of its process and tenant, and its text */
+	/* Longer than the longest record with the names of its process and tenant, and its text. */
+	CTF_EVENT_MAX = 65536,
 	CTF_TEXT_MAX = 32768, /* of a record that describes itself; the rest is left out */
 	CTF_HEADER = 2 * sizeof(uint32_t) + 5 * sizeof(uint64_t),
 	CTF_MAGIC = (int)0xc1fc1fc1,

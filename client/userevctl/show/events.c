@@ -243,21 +243,16 @@ static int events_run(struct ctl *ctl)
 	if (r == EXIT_DONE && count == 0 && ctl->argc > 0)
 		return names_check(tracing, false);
 	if (r == EXIT_DONE && count == 0 && !ctl->output.json)
-		ctl_note(selection.on || selection.tenant ? "No event is as wanted." : "No program holds any event.");
+		ctl_note(selection.on || selection.tenant ? "No event matches." : "No program holds any event.");
 	return r;
 }
 
-static const struct option_row events_options[] = {
-	FLAG_ROW("on", struct selection, on, "only events that are on"),
-	TEXT_ROW("tenant", "TENANT", struct selection, tenant,
-		 "only those that programs of tenants with this name or path hold"),
-	VALUE_ROW("sort", "KEY", OPTION_WORD, struct selection, sort, .words = orders,
-		  .help = "name (the default), or those with most programs, tenants or\n"
-			  "records (that the daemon recorded) first"),
-	{ 0 },
-};
-
-COMMAND(events, "[GLOB...]", "events, their state and their holders", events_options,
+COMMAND(events, "[GLOB...]", "events, their state and their holders",
+	OPTIONS(FLAG_ROW("on", struct selection, on, "only events that are on"),
+		TEXT_ROW("tenant", "TENANT", struct selection, tenant, "only events of tenants with this name or path"),
+		VALUE_ROW("sort", "KEY", OPTION_WORD, struct selection, sort, .words = orders,
+			  .help = "name (the default), or those with most programs, tenants or\n"
+				  "records (that the daemon recorded) first")),
 	"Lists the events whose names match one of the GLOBs, or all of them. Columns:\n"
 	"name, state, records taken, bad records, holders, fields; with the kernel's\n"
 	"backends: name, state, the tracers that use it (ftrace, session NAME, instance\n"
