@@ -44,9 +44,8 @@ static int connection_connect(const char *path, int64_t deadline, int *ret)
 	_cleanup_(fd_closep) int fd = -1;
 	struct sockaddr_un address;
 	socklen_t length;
-	int r;
+	int r = transport_address(path, &address, &length);
 
-	r = transport_address(path, &address, &length);
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -16,11 +16,8 @@ _Thread_local char sentence_last[WIRE_SENTENCE_MAX + 1];
 /* Inside a test of an event the variable must not be touched: allocating it for this thread may call malloc(). */
 void sentence_set_last(const char *text, size_t length)
 {
-	if (!lock_is_explicit)
-		return;
-	length = MIN(length, sizeof(sentence_last) - 1);
-	memcpy(sentence_last, text, length);
-	sentence_last[length] = '\0';
+	if (lock_is_explicit)
+		string_copy(sentence_last, MIN(length + 1, sizeof(sentence_last)), text);
 }
 
 int sentence_add(struct sentences *sentences, const struct userev_event *event, uint32_t refusal, const char *text,

@@ -144,9 +144,7 @@ static int session_take_error(struct userev *userev, const struct message *messa
 		sentence.length = strlen(sentence.text);
 	}
 	sentence_set_last(sentence.text, sentence.length);
-	sentence.length = MIN(sentence.length, sizeof(userev->sentence) - 1);
-	memcpy(userev->sentence, sentence.text, sentence.length);
-	userev->sentence[sentence.length] = '\0';
+	string_copy(userev->sentence, MIN(sentence.length + 1, sizeof(userev->sentence)), sentence.text);
 	return -EPROTO;
 }
 

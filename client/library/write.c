@@ -30,28 +30,23 @@ _public_ struct userev_losses userev_lost(const struct userev *userev)
 	};
 }
 
-/* The event was just switched off, or page or stream need attention. */
-static ssize_t write_to_nobody(struct stream *stream, bool ended)
-{
-	if (ended && !atomic_exchange_explicit(&stream->ended, true, memory_order_relaxed))
-		atomic_store_explicit(&stream->files->rescan, true, memory_order_release);
-	session_look(userev_of(stream));
-	return 0;
-}
-
 static ssize_t write_failed(struct stream *stream, const void *record, size_t size)
 {
 	const struct iovec padded[] = { { (void *)(uintptr_t)record, size }, { (char[]){ 0 }, 1 } };
 	struct userev *userev = userev_of(stream);
 
 	switch (errno) {
-	case EBADF:  /* the event was switched off, or the fd was closed */
-	case ENOENT: /* the event is not registered on this file */
-		return write_to_nobody(stream, false);
 	case EPIPE:	 /* embedded backend: the daemon has ended */
 	case ECONNRESET: /* likewise */
 	case ENOTCONN:	 /* the stream is quarantined */
-		return write_to_nobody(stream, true);
+		if (!atomic_exchange_explicit(&stream->ended, true, memory_order_relaxed))
+			atomic_store_explicit(&stream->files->rescan, true, memory_order_release);
+		session_look(userev);
+		return 0;
+	case EBADF:  /* the event was switched off, or the fd was closed */
+	case ENOENT: /* the event is not registered on this file */
+		session_look(userev);
+		return 0;
 	case EAGAIN:
 	case ENOBUFS:
 		loss_add(userev, &userev->losses.queue_full);

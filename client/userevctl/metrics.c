@@ -12,9 +12,8 @@ static int metrics_print(struct ctl *ctl, FILE *file)
 	_cleanup_(control_freep) struct control *control = NULL;
 	struct cursor row = { 0 };
 	struct row_field text;
-	int r;
+	int r = control_ask_or_explain(ctl, KIND_METRICS, &control);
 
-	r = control_ask_or_explain(ctl, KIND_METRICS, &control);
 	if (r != EXIT_DONE)
 		return r;
 	while ((r = control_next_row(control, &row)) > 0)

@@ -18,26 +18,6 @@
 
 #define WAIT_MS "60000" /* longer than any machine takes to answer; the wait ends at once when the daemon does */
 
-static int open_output(struct run *run)
-{
-	const char *path = run->output_path;
-	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
-		      : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-
-	if (!file) {
-		ctl_error("cannot write to %s: %s.", path ? path : "stderr", strerror(errno));
-		fd_close(fd);
-		return -errno;
-	}
-	/* Whole lines, so that they do not break into those of the program. */
-	setvbuf(file, NULL, _IOFBF, WIRE_PACKET_MAX);
-	run->output = run->ctl->output;
-	output_open(&run->output, file);
-	run->view.output = &run->output;
-	return 0;
-}
-
 /* In the new process. */
 static _Noreturn void become_command(const struct run *run)
 {
@@ -167,25 +147,38 @@ static int run_run(struct ctl *ctl)
 {
 	struct run run = { .ctl = ctl };
 	const struct record_view *view = &run.view;
+	const char *path;
 	char note[64] = "";
-	int r;
+	FILE *file;
+	int fd, r;
 
 	options_read(ctl, &run, 1, INT32_MAX);
-	if (open_output(&run) < 0)
+	path = run.output_path ? run.output_path : "stderr";
+	fd = run.output_path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
+			     : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	file = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (!file) {
+		ctl_error("cannot write to %s: %s.", path, strerror(errno));
+		fd_close(fd);
 		return EXIT_RUN_FAILED;
+	}
+	/* Whole lines, so that they do not break into those of the program. */
+	setvbuf(file, NULL, _IOFBF, WIRE_PACKET_MAX);
+	run.output = ctl->output;
+	output_open(&run.output, file);
+	run.view.output = &run.output;
 	r = run_program(&run);
 	if (run.bad > 0)
 		snprintf(note, sizeof(note), ", %" PRIu64 " bad", run.bad);
 	if (run.complete && view->output_error < 0 && view->output_error != -EPIPE)
-		ctl_error("cannot write to %s: %s. Records are missing there.",
-			  run.output_path ? run.output_path : "stderr", strerror(-view->output_error));
+		ctl_error("cannot write to %s: %s. Records are missing there.", path, strerror(-view->output_error));
 	if (run.complete && !run.quiet && run.output.json)
-		json_print(run.output.file, json_u64("records", view->records), json_u64("lost", run.lost),
+		json_print(file, json_u64("records", view->records), json_u64("lost", run.lost),
 			   json_u64("bad", run.bad), json_u64("exit_status", (unsigned)r));
 	else if (run.complete && !run.quiet)
 		ctl_note("userevctl: %s, %" PRIu64 " lost%s", plural(view->records, "record", "records").text, run.lost,
 			 note);
-	fclose(run.output.file);
+	fclose(file);
 	return r;
 }
 

@@ -65,9 +65,8 @@ static int register_and_emit(struct emission *emission)
 {
 	struct ctl *ctl = emission->ctl;
 	struct safe_string sentence;
-	int r;
+	int r = userev_connected(emission->userev);
 
-	r = userev_connected(emission->userev);
 	/* Without a daemon a script goes on, as any program does; with --stdin one that starts later gets the next lines. */
 	emission->no_daemon = control_nobody(r) && !emission->require;
 	if (r < 0 && !emission->no_daemon)

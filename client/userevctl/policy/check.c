@@ -28,12 +28,6 @@ void problem_print(const struct problem *problem, const struct output *output, s
 	fprintf(output->file, "%s\n", problem->sentence);
 }
 
-static void problems_print(const struct problems *problems, const struct output *output, struct json *json)
-{
-	for (size_t i = 0; i < problems->n; i++)
-		problem_print(&problems->list[i], output, json);
-}
-
 void problems_show(const struct problems *problems, const struct output *output)
 {
 	struct json json = { .file = output->file };
@@ -43,7 +37,8 @@ void problems_show(const struct problems *problems, const struct output *output)
 		json_put(&json, json_bool("good", problems->errors == 0));
 		json_put_begin(&json, "problems", '[');
 	}
-	problems_print(problems, output, &json);
+	for (size_t i = 0; i < problems->n; i++)
+		problem_print(&problems->list[i], output, &json);
 	if (output->json) {
 		json_end(&json, ']');
 		json_end_line(&json, '}');
@@ -55,7 +50,7 @@ void problems_note(const struct problems *problems, const char *when)
 	struct output output = { .when = when };
 
 	output_open(&output, stderr);
-	problems_print(problems, &output, NULL);
+	problems_show(problems, &output);
 }
 
 /* 0, or a positive number for errors in the files. */

@@ -12,18 +12,17 @@ enum { CAPACITY_MAX = 64900 };
 
 struct search {
 	const struct cgroups *cgroups;
-	const struct policy *policy;
-	struct tenancy *tenancy;
+	struct policy_question *question;
 	bool lifted; /* inside a delegated cgroup with Tenant=no, where delegation does not count */
 };
 
 static enum policy_tenant rule_of(void *data, const char *path)
 {
 	struct search *search = data;
-	enum policy_tenant tenant = policy_tenant(search->policy, path);
+	enum policy_tenant tenant = policy_tenant(search->question->policy, path);
 
 	if (!search->lifted && tenant == POLICY_TENANT_UNSET)
-		search->tenancy->sure &= cgroup_id(search->cgroups, path) != 0;
+		search->question->tenancy.sure &= cgroup_id(search->cgroups, path) != 0;
 	search->lifted |= tenant == POLICY_TENANT_NO && cgroup_is_delegated(search->cgroups, path);
 	return tenant;
 }
@@ -33,7 +32,7 @@ int policy_find_tenant(struct policy_question *question, const char *typed)
 {
 	struct tenancy *ret = &question->tenancy;
 	struct cgroups cgroups = { 0 };
-	struct search search = { .cgroups = &cgroups, .tenancy = ret };
+	struct search search = { .cgroups = &cgroups, .question = question };
 	size_t length = strlen(typed);
 	struct policy_rules rules;
 	int r;
@@ -48,7 +47,6 @@ int policy_find_tenant(struct policy_question *question, const char *typed)
 	r = policy_open(question);
 	if (r != EXIT_DONE)
 		return r;
-	search.policy = question->policy;
 	ret->sure = true;
 	string_copy(ret->cgroup, length + 1, typed);
 	string_copy(ret->path, sizeof(ret->path), ret->cgroup);

@@ -102,50 +102,46 @@ static void put_owners(struct values *values, const char *tenant)
 	}
 }
 
-static void put_cgroup(struct values *values)
-{
-	const struct tenancy *tenancy = &values->question->tenancy;
-	struct policy_rules rules;
-
-	values_put_levels(values);
-	policy_resolve(values->question->policy, tenancy->path, &rules);
-	for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
-		if (policy_keys[key].reach == POLICY_OF_TENANT && key != POLICY_DENY_EVENTS)
-			values_put(values, tenancy->path, key, rules.value[key]);
-	/* Denials of all levels add up. */
-	for (size_t i = 0; i < rules.n_denials; i++)
-		values_put(values, tenancy->path, POLICY_DENY_EVENTS, rules.denials[i]);
-	if (rules.n_denials == 0)
-		values_put(values, tenancy->path, POLICY_DENY_EVENTS, rules.value[POLICY_DENY_EVENTS]);
-	put_owners(values, tenancy->path);
-}
-
-/* [Daemon], the owners of names, and declared events. */
-static void put_daemon(struct values *values)
+/* Values of a reach, of the daemon or the section of an event. */
+static void put_keys(struct values *values, enum policy_reach reach, const struct section *event)
 {
 	const struct policy *policy = values->question->policy;
 
 	for (enum policy_key key = 0; key < POLICY_KEYS; key++)
-		if (policy_keys[key].reach == POLICY_OF_DAEMON)
-			values_put(values, NULL, key, policy_daemon(policy, key));
-	put_owners(values, NULL);
-	for (size_t i = 0; i < policy->events.n; i++)
-		for (enum policy_key key = 0; key < POLICY_KEYS; key++)
-			if (policy_keys[key].reach == POLICY_OF_EVENT)
-				values_put(values, policy->events.at[i]->name, key,
-					   policy_section_value(policy->events.at[i], key));
+		if (policy_keys[key].reach == reach)
+			values_put(values, event ? event->name : NULL, key,
+				   event ? policy_section_value(event, key) : policy_daemon(policy, key));
 }
 
 int policy_show(struct policy_question *question)
 {
+	const char *tenant = question->tenancy.path;
 	struct ctl *ctl = question->ctl;
+	struct policy_rules rules;
 	struct values values;
 	int r = ctl->argc > 0 ? policy_find_tenant(question, ctl->argv[0]) : policy_open(question);
 
 	if (r != EXIT_DONE)
 		return r;
 	values_begin(&values, question);
-	(ctl->argc > 0 ? put_cgroup : put_daemon)(&values);
+	if (ctl->argc > 0) {
+		values_put_levels(&values);
+		policy_resolve(question->policy, tenant, &rules);
+		for (enum policy_key key = 0; key < POLICY_CGROUP_KEYS; key++)
+			if (policy_keys[key].reach == POLICY_OF_TENANT && key != POLICY_DENY_EVENTS)
+				values_put(&values, tenant, key, rules.value[key]);
+		/* Denials of all levels add up. */
+		for (size_t i = 0; i < rules.n_denials; i++)
+			values_put(&values, tenant, POLICY_DENY_EVENTS, rules.denials[i]);
+		if (rules.n_denials == 0)
+			values_put(&values, tenant, POLICY_DENY_EVENTS, rules.value[POLICY_DENY_EVENTS]);
+		put_owners(&values, tenant);
+	} else {
+		put_keys(&values, POLICY_OF_DAEMON, NULL);
+		put_owners(&values, NULL);
+		for (size_t i = 0; i < question->policy->events.n; i++)
+			put_keys(&values, POLICY_OF_EVENT, question->policy->events.at[i]);
+	}
 	values_end(&values);
 	if (ctl->output.json)
 		json_end_line(&values.json, '}');

@@ -128,12 +128,11 @@ static int turn_unwanted_off(struct follower *follower, struct record_view *view
 /* 1: nothing is new; 0; or a negative errno. */
 static int read_texts(struct follower *follower)
 {
+	char *status = tracefs_instance_file_read(NULL, "user_events_status", NULL), *set_event;
 	_cleanup_(freep) char *on = NULL;
 	uint64_t now = ctl_now_ns();
-	char *status, *set_event;
 	bool same;
 
-	status = tracefs_instance_file_read(NULL, "user_events_status", NULL);
 	if (status && follower->tracing->n_patterns == 0)
 		on = tracefs_instance_file_read(NULL, "set_event", NULL);
 	if (!status)

@@ -48,28 +48,6 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/*
- * "char name[8]" is written as "char[8] name". The number in the brackets is not reliable: the kernel prints uninitialised
- * memory there. A field of fixed size has its size in the line; in the others the brackets are empty.
- */
-static void text_put_field(struct text *fields, char *declaration, unsigned size)
-{
-	char *space = strrchr(declaration, ' '), *bracket = space ? strchr(space, '[') : NULL;
-
-	if (space)
-		*space = '\0';
-	if (bracket)
-		*bracket = '\0';
-	text_printf(fields, "%s%s", fields->length > 0 ? "; " : "", declaration);
-	if (bracket && (begins(declaration, "__rel_loc ") || begins(declaration, "__data_loc ")))
-		text_printf(fields, "[]");
-	else if (bracket)
-		text_printf(fields, "[%u]", size);
-	text_printf(fields, " %s", space ? space + 1 : "");
-	if (begins(declaration, "struct "))
-		text_printf(fields, " %u", size);
-}
-
 enum { COMMON_FIELDS_BYTES = 8 }; /* type, flags, preempt count and pid, at the beginning of each record */
 
 int text_read_format(char *text, struct event_format *ret)
@@ -81,7 +59,8 @@ int text_read_format(char *text, struct event_format *ret)
 
 	ret->id = 0;
 	while ((line = strsep(&text, "\n")) && !begins(line, "print fmt:")) {
-		char *declaration = strsep(&line, ";");
+		char *declaration = strsep(&line, ";"), *space = strrchr(declaration, ' '),
+		     *bracket = space ? strchr(space, '[') : NULL;
 
 		sscanf(declaration, "ID: %u", &ret->id);
 		if (!begins(declaration, field))
@@ -89,8 +68,25 @@ int text_read_format(char *text, struct event_format *ret)
 		if (!line || sscanf(line, "\toffset:%u;\tsize:%u;", &offset, &size) != 2 || size > UINT16_MAX)
 			return -EBADMSG;
 		/* The event's own fields follow each other without gaps. */
-		if (offset >= COMMON_FIELDS_BYTES)
-			text_put_field(&fields, declaration + strlen(field), size);
+		if (offset < COMMON_FIELDS_BYTES)
+			continue;
+		/*
+		 * "char name[8]" is written as "char[8] name". The number in the brackets is not reliable: the kernel prints
+		 * uninitialised memory there. A field of fixed size has its size in the line; in the others the brackets are empty.
+		 */
+		declaration += strlen(field);
+		if (space)
+			*space = '\0';
+		if (bracket)
+			*bracket = '\0';
+		text_printf(&fields, "%s%s", fields.length > 0 ? "; " : "", declaration);
+		if (bracket && (begins(declaration, "__rel_loc ") || begins(declaration, "__data_loc ")))
+			text_printf(&fields, "[]");
+		else if (bracket)
+			text_printf(&fields, "[%u]", size);
+		text_printf(&fields, " %s", space ? space + 1 : "");
+		if (begins(declaration, "struct "))
+			text_printf(&fields, " %u", size);
 	}
 	ret->complete = !fields.cut;
 	return ret->id > 0 && ret->id <= UINT16_MAX ? 0 : -EBADMSG;
