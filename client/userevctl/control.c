@@ -187,43 +187,35 @@ bool control_nobody(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -ECONNREFUSED;
 }
 
-static int explain_absence(const char *path)
-{
-	const char *clients = clients_socket_path(NULL);
-
-	ctl_error(
-		"there is no daemon: no socket at %s. Start one with 'systemctl start userevd' or 'userevd --foreground', or "
-		"give --control-socket=PATH. In a container, run this on the host.",
-		path);
-	if (clients_socket_listens(clients))
-		ctl_note("Programs find a daemon at %s. This is normal in a container; on a host, 'systemctl start "
-			 "userevd-control.socket'.",
-			 clients);
-	return EXIT_NO_DAEMON;
-}
+/* Of errors, the last one of all others. The path stands between `before` and `after`. */
+static const struct control_error {
+	int error;
+	int exit_code;
+	const char *before, *after;
+} control_errors[] = {
+	{ -ENOENT, EXIT_NO_DAEMON, "there is no daemon: no socket at ",
+	  ". Start one with 'systemctl start userevd' or 'userevd --foreground', or give --control-socket=PATH. In a "
+	  "container, run this on the host" },
+	{ -ECONNREFUSED, EXIT_NO_DAEMON, "there is no daemon: the socket ",
+	  " exists, but nobody listens. Restart it with 'systemctl restart userevd' or 'userevd --foreground'" },
+	{ -EPROTOTYPE, EXIT_NO_DAEMON,
+	  "not userevd's control socket: ", ". Give the right one with --control-socket=PATH" },
+	{ -ENAMETOOLONG, EXIT_USAGE, "the path of the control socket must have from 1 to 107 bytes: '",
+	  "'. Give --control-socket=PATH" },
+	{ -ETIMEDOUT, EXIT_REFUSED, "the daemon does not answer at ",
+	  ". See 'journalctl -u userevd' and 'systemctl status userevd'" },
+	{ -ECONNRESET, EXIT_NO_DAEMON, "the daemon closed the connection to ",
+	  ". The reason is in 'journalctl -u userevd'" },
+	{ -EBADMSG, EXIT_REFUSED, "the answer is not in userevd's protocol: ",
+	  ". It is perhaps not userevd, or not of this version (" VERSION ")" },
+	{ -E2BIG, EXIT_USAGE, "too many names for one request to ", ". Use patterns: 'NAME*'" },
+	{ 0, EXIT_REFUSED, "trouble with ", ": " },
+};
 
 int control_explain(const char *path, int error)
 {
-	static const struct {
-		int error;
-		int exit_code;
-		const char *before, *after; /* the path */
-	} table[] = {
-		{ -ECONNREFUSED, EXIT_NO_DAEMON, "there is no daemon: the socket ",
-		  " exists, but nobody listens. Restart it with 'systemctl restart userevd' or 'userevd --foreground'" },
-		{ -EPROTOTYPE, EXIT_NO_DAEMON,
-		  "not userevd's control socket: ", ". Give the right one with --control-socket=PATH" },
-		{ -ENAMETOOLONG, EXIT_USAGE, "the path of the control socket must have from 1 to 107 bytes: '",
-		  "'. Give --control-socket=PATH" },
-		{ -ETIMEDOUT, EXIT_REFUSED, "the daemon does not answer at ",
-		  ". See 'journalctl -u userevd' and 'systemctl status userevd'" },
-		{ -ECONNRESET, EXIT_NO_DAEMON, "the daemon closed the connection to ",
-		  ". The reason is in 'journalctl -u userevd'" },
-		{ -EBADMSG, EXIT_REFUSED,
-		  "the answer is not in userevd's protocol: ", ". It is perhaps not userevd, or not of this version (" VERSION ")" },
-		{ -E2BIG, EXIT_USAGE, "too many names for one request to ", ". Use patterns: 'NAME*'" },
-		{ 0, EXIT_REFUSED, "trouble with ", ": " },
-	}, *row = table;
+	const struct control_error *row = control_errors;
+	const char *clients;
 	const struct group *group;
 	struct stat status;
 
@@ -232,8 +224,6 @@ int control_explain(const char *path, int error)
 			  control_refusal.sentence);
 		return control_refusal.number == REFUSAL_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 	}
-	if (error == -ENOENT || error == -ENOTDIR)
-		return explain_absence(path);
 	if (error == -EACCES || error == -EPERM) {
 		group = stat(path, &status) == 0 ? getgrgid(status.st_gid) : NULL;
 		ctl_error(
@@ -243,10 +233,15 @@ int control_explain(const char *path, int error)
 		return EXIT_NOT_PERMITTED;
 	}
 	/* By a send, where a receive would have had another error. */
-	error = error == -EPIPE ? -ECONNRESET : error == -EAGAIN ? -ETIMEDOUT : error;
+	error = error == -EPIPE ? -ECONNRESET : error == -EAGAIN ? -ETIMEDOUT : error == -ENOTDIR ? -ENOENT : error;
 	while (row->error != 0 && row->error != error)
 		row++;
 	ctl_error("%s%s%s%s.", row->before, path, row->after, row->error == 0 ? strerror(-error) : "");
+	clients = error == -ENOENT ? clients_socket_path(NULL) : NULL;
+	if (clients && clients_socket_listens(clients))
+		ctl_note("Programs find a daemon at %s. This is normal in a container; on a host, 'systemctl start "
+			 "userevd-control.socket'.",
+			 clients);
 	return row->exit_code;
 }
 

@@ -5,14 +5,14 @@
  * reaches the traced program and not the daemon. It ends when userevctl ends, also if userevctl is killed.
  */
 
-#include "client/userevctl/private.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "client/userevctl/run.h"
 
 enum { TIMEOUT_MS = 10000 };
 

@@ -67,13 +67,11 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 	uint64_t bad = row_get_u64(event->row, "bad");
 	struct cursor admin = enabled_by(tracing, event);
 	time_t seconds = (time_t)(row_get_u64(admin, "time") / NS_PER_S);
-	_cleanup_(users_deinit) struct users users;
 	struct tm broken = { 0 };
 	char buffer[1024], date[32];
 	struct text list = text_make(buffer, sizeof(buffer));
 
-	users_find(event, &users);
-	users_put(&users, &list);
+	users_put(event, &list);
 	table_put(table, event->on ? STYLE_GOOD : STYLE_NAME, event->shown);
 	table_put(table, style, tracing->blind ? "-" : event->on ? "on" : "off");
 	table_put(table, style, buffer);

@@ -14,7 +14,6 @@ static int delete_event(const struct tracing *tracing, const struct event *event
 	_cleanup_(control_freep) struct control *control = NULL;
 	const char *path = tracing->ctl->control_socket;
 	struct cursor row = { 0 };
-	_cleanup_(users_deinit) struct users users = { 0 };
 	char buffer[1024];
 	struct text list = text_make(buffer, sizeof(buffer));
 	int r = control_request(path, KIND_DELETE, 0, (const char *const[]){ event->name }, 1, &control);
@@ -24,9 +23,8 @@ static int delete_event(const struct tracing *tracing, const struct event *event
 	if (r > 0)
 		return EXIT_DONE;
 	ctl_note("userevctl: '%s' is not deleted.", safe_string(event->name).text);
-	users_find(event, &users);
-	users_put(&users, &list);
-	if (r == -EREMOTEIO && control_refusal.number == REFUSAL_IN_USE && users.n > 0)
+	users_put(event, &list);
+	if (r == -EREMOTEIO && control_refusal.number == REFUSAL_IN_USE && list.length > 0)
 		ctl_note("It is on, for %s. 'userevctl disable' ends what 'userevctl enable' began.", buffer);
 	return control_explain(path, r < 0 ? r : -EBADMSG);
 }

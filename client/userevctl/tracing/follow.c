@@ -125,10 +125,7 @@ int follower_begin(struct tracing *tracing, uint16_t flags)
 		r = -errno;
 	if (r < 0)
 		return tracefs_explain("make an instance in tracefs", r);
-	r = look_now(follower, NULL);
-	if (r == EXIT_DONE && tracing->n_patterns == 0 && !follower->events)
-		tail_note_none_is_on();
-	return r;
+	return look_now(follower, NULL);
 }
 
 int follower_end(struct follower *follower, struct record_view *view)

@@ -21,13 +21,11 @@ struct switching {
 
 static void note_still_on(const struct tracing *tracing, const struct event *event, const char *end)
 {
-	_cleanup_(users_deinit) struct users users;
 	char buffer[1024];
 	struct text list = text_make(buffer, sizeof(buffer));
 
-	users_find(event, &users);
-	users_put(&users, &list);
-	if (users.n == 0)
+	users_put(event, &list);
+	if (list.length == 0)
 		text_printf(&list, tracing->kernel ? "another tracer" : "another 'userevctl tail'");
 	ctl_note("userevctl: '%s' is still on, for %s%s", safe_string(event->shown).text, buffer, end);
 }

@@ -138,21 +138,23 @@ int tracing_turn(struct tracing *tracing, bool on, uint64_t *ret_events)
 int tail_begin(struct tracing *tracing, uint16_t flags)
 {
 	bool any_on = tracing->n_patterns > 0 || flags & TAIL_NO_FOLLOW;
-	int r;
+	int r = EXIT_DONE;
 
-	if (tracing->kernel)
-		return follower_begin(tracing, flags);
-	if (tracing->filter) {
+	if (tracing->kernel) {
+		r = follower_begin(tracing, flags);
+		any_on = any_on || r != EXIT_DONE || tracing->follower->events;
+	} else if (tracing->filter) {
 		ctl_error("--filter: the embedded backend has no filters. Select fields of 'tail --json' instead.");
 		return EXIT_REFUSED;
+	} else if (!any_on) {
+		r = tracing_look(tracing);
 	}
-	r = any_on ? EXIT_DONE : tracing_look(tracing);
-	if (r != EXIT_DONE)
-		return r;
-	for (size_t i = 0; i < tracing->events.n; i++)
+	for (size_t i = 0; !tracing->kernel && i < tracing->events.n; i++)
 		any_on |= tracing->events.events[i].on;
-	if (!any_on)
-		tail_note_none_is_on();
+	if (r == EXIT_DONE && !any_on)
+		ctl_note("No event is on: name the events to show, or switch some on with 'userevctl enable'.");
+	if (r != EXIT_DONE || tracing->kernel)
+		return r;
 	r = ask_about_patterns(tracing, KIND_TAIL, flags, &tracing->control);
 	if (r < 0)
 		return control_explain(tracing->ctl->control_socket, r);
@@ -189,9 +191,4 @@ int tail_end(struct tracing *tracing, struct record_view *view)
 		r = r == 0 ? record_view_take(view, tracing->control) : r;
 	} while (r == 0 && tracing->control->more);
 	return r < 0 ? control_explain(tracing->ctl->control_socket, r) : EXIT_DONE;
-}
-
-void tail_note_none_is_on(void)
-{
-	ctl_note("No event is on: name the events to show, or switch some on with 'userevctl enable'.");
 }

@@ -72,7 +72,7 @@ struct users {
 	size_t n;
 };
 void users_find(const struct event *, struct users *ret);
-void users_put(const struct users *, struct text *to); /* "ftrace, perf" */
+void users_put(const struct event *, struct text *to); /* "ftrace, perf" */
 void users_deinit(struct users *);
 
 /* Switches the events of the last look: an enum exit_code. */
@@ -100,7 +100,6 @@ int tail_begin(struct tracing *, uint16_t flags);
 int tail_read(struct tracing *, struct record_view *);
 /* Switches the events off, and passes on what was recorded until then. An enum exit_code. */
 int tail_end(struct tracing *, struct record_view *);
-void tail_note_none_is_on(void);
 
 /*
  * names.c: looks; EXIT_DONE if each pattern matches an event; otherwise EXIT_REFUSED after naming events of similar names. If

@@ -59,10 +59,13 @@ void users_find(const struct event *event, struct users *ret)
 			users_add(ret, "", user_names[i]);
 }
 
-void users_put(const struct users *users, struct text *to)
+void users_put(const struct event *event, struct text *to)
 {
-	for (size_t i = 0; i < users->n; i++)
-		text_printf(to, "%s%s", i > 0 ? ", " : "", users->name[i]);
+	_cleanup_(users_deinit) struct users users;
+
+	users_find(event, &users);
+	for (size_t i = 0; i < users.n; i++)
+		text_printf(to, "%s%s", i > 0 ? ", " : "", users.name[i]);
 }
 
 void users_deinit(struct users *users)
