@@ -5,9 +5,8 @@
 #include "client/library/debug.h"
 #include "client/library/library.h"
 #include "client/library/lock.h"
-#include "client/library/loss.h"
 #include "client/library/place.h"
-#include "client/library/release.h"
+#include "client/library/requests.h"
 #include "client/library/session.h"
 
 /* Refuses without asking the daemon. */

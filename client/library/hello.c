@@ -2,10 +2,10 @@
 
 /* Page and streams of the last connection stay in use until WELCOME has brought new ones. */
 
-#include "client/library/hello.h"
 #include "client/library/debug.h"
 #include "client/library/page.h"
 #include "client/library/place.h"
+#include "client/library/requests.h"
 
 /* A packet has room for the longest description. */
 enum {

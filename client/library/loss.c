@@ -5,7 +5,7 @@
  * sent between a request and its answer.
  */
 
-#include "client/library/loss.h"
+#include "client/library/requests.h"
 #include "protocol/transport.h"
 
 void loss_add(struct userev *userev, _Atomic uint64_t *count)

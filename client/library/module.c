@@ -14,7 +14,7 @@
 
 #include "client/library/lock.h"
 #include "client/library/open.h"
-#include "client/library/release.h"
+#include "client/library/requests.h"
 #include "client/library/session.h"
 
 /* Whether the address is in the program itself, by its program headers. */

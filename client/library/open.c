@@ -5,9 +5,9 @@
 #include "client/library/open.h"
 #include "client/library/debug.h"
 #include "client/library/lock.h"
-#include "client/library/loss.h"
 #include "client/library/memory.h"
 #include "client/library/place.h"
+#include "client/library/requests.h"
 #include "client/library/session.h"
 
 static struct userev *declared;

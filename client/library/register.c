@@ -2,10 +2,9 @@
 
 /* Sends events in REGISTER, and takes the answers of REGISTERED, which are in the same order. */
 
-#include "client/library/register.h"
 #include "client/library/debug.h"
 #include "client/library/place.h"
-#include "client/library/release.h"
+#include "client/library/requests.h"
 #include "protocol/refusal.h"
 
 bool register_is_wanted(const struct userev *userev)

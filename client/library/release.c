@@ -5,9 +5,9 @@
  * bit. Bits whose events were released are set in a bitmap. Before it is sent, bits that another event still has are removed.
  */
 
-#include "client/library/release.h"
 #include "client/library/memory.h"
 #include "client/library/place.h"
+#include "client/library/requests.h"
 
 static bool bit_is_in(const uint8_t *bits, uint32_t bit)
 {

@@ -19,15 +19,11 @@
 
 #include "client/library/session.h"
 #include "client/library/debug.h"
-#include "client/library/hello.h"
 #include "client/library/lock.h"
-#include "client/library/loss.h"
 #include "client/library/memory.h"
 #include "client/library/page.h"
 #include "client/library/place.h"
-#include "client/library/register.h"
-#include "client/library/release.h"
-#include "client/library/watch.h"
+#include "client/library/requests.h"
 #include "protocol/refusal.h"
 
 enum {

@@ -5,7 +5,7 @@
  * it last reported. So it does not matter if a change was missed because a connection ended, or was reverted meanwhile.
  */
 
-#include "client/library/watch.h"
+#include "client/library/requests.h"
 
 bool watch_is_wanted(const struct userev *userev)
 {

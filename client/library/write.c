@@ -12,9 +12,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "client/library/loss.h"
 #include "client/library/open.h"
 #include "client/library/place.h"
+#include "client/library/requests.h"
 #include "client/library/session.h"
 
 enum { PIECES_MAX = 31 }; /* three quarters of a kilobyte of stack, with the buffer */

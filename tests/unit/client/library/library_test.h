@@ -13,11 +13,11 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "client/library/loss.h"
 #include "client/library/memory.h"
 #include "client/library/open.h"
 #include "client/library/page.h"
 #include "client/library/place.h"
+#include "client/library/requests.h"
 #include "client/library/session.h"
 #include "tests/unit/client/library/fake_daemon.h"
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Requests and their answers, a file each; session.c has the table. */
+
+#include "client/library/library.h"
+
+/* hello.c: HELLO and WELCOME. */
+int hello_ask(struct userev *);
+int hello_take(struct userev *, const struct message *, struct fdset *, uint16_t count);
+
+/* register.c: REGISTER and REGISTERED. */
+bool register_is_wanted(const struct userev *);
+int register_ask(struct userev *);
+int register_take(struct userev *, const struct message *, struct fdset *, uint16_t count);
+
+/* release.c: RELEASE and RELEASED. */
+/* Its events are off and not registered, and will be released at the daemon. */
+void release_batch(struct userev *, struct batch *);
+/* An event with this bit was released. */
+void release_bit(struct userev *, uint32_t bit);
+bool release_is_wanted(const struct userev *);
+int release_ask(struct userev *);
+int release_take(struct userev *, const struct message *, struct fdset *, uint16_t count);
+
+/* watch.c: WATCH, WATCHING and CHANGED. */
+bool watch_is_wanted(const struct userev *);
+int watch_ask(struct userev *);
+/* Takes CHANGED, which is not an answer. */
+int watch_take_changed(struct userev *, const struct message *);
+
+/* loss.c: lost records, counted, and reported to the daemon in LOST. */
+/* Counts one more lost record. A later record, if no other call, reports it. Lock-free. */
+void loss_add(struct userev *, _Atomic uint64_t *count);
+/* Sends the daemon how many records were lost since the last report. With the lock held. */
+void loss_report(struct userev *);
