@@ -13,8 +13,12 @@
 #include "client/library/place.h"
 #include "client/library/stream.h"
 
-static struct batch *batch_add(struct events *events, struct batch *batch, struct userev_event *first, size_t n)
+struct batch *batch_new(struct events *events, struct userev_event *first, size_t n, size_t size)
 {
+	struct batch *batch = memory_new(size);
+
+	if (!batch)
+		return NULL;
 	batch->event = first;
 	batch->n = (uint32_t)n;
 	SLIST_INIT(&batch->sentences);
@@ -28,23 +32,18 @@ static struct batch *batch_add(struct events *events, struct batch *batch, struc
 	return batch;
 }
 
-struct batch *batch_new(struct events *events, struct userev_event *first, size_t n)
-{
-	struct batch *batch = memory_new(sizeof(*batch));
-
-	return batch ? batch_add(events, batch, first, n) : NULL;
-}
-
 struct batch *batch_new_single(struct events *events, struct userev_event *event, const char *description,
 			       unsigned flags)
 {
 	const size_t length = strlen(description);
 	const char *name = description + strspn(description, " \t");
 	const size_t name_length = strcspn(name, " \t:;");
-	struct batch_single *single = memory_new(sizeof(*single) + length + 1 + name_length + 1);
+	struct batch_single *single;
+	struct batch *batch = batch_new(events, event, 1, sizeof(*single) + length + 1 + name_length + 1);
 
-	if (!single)
+	if (!batch)
 		return NULL;
+	single = container_of(batch, struct batch_single, batch);
 	memcpy(single->text, description, length);
 	memcpy(single->text + length + 1, name, name_length);
 	single->declaration = (struct userev_declaration){
@@ -53,7 +52,7 @@ struct batch *batch_new_single(struct events *events, struct userev_event *event
 		.flags = flags,
 	};
 	event->declared = &single->declaration;
-	return batch_add(events, &single->batch, event, 1);
+	return batch;
 }
 
 struct batch *batch_of(const struct events *events, const struct userev_event *event)

@@ -44,9 +44,10 @@ struct events {
 #define BATCH_FOREACH(event_, batch)                                                                                   \
 	for (struct userev_event *event_ = (batch)->event; event_ && event_ < (batch)->event + (batch)->n; event_++)
 
-/* A batch of this event with a copy of its description. The events of batches become pending. NULL if there is no memory. */
+/* Its events become pending. `size`: of the batch, or the struct that begins with it. NULL if there is no memory. */
+struct batch *batch_new(struct events *, struct userev_event *first, size_t n, size_t size);
+/* A batch of this event with a copy of its description. */
 struct batch *batch_new_single(struct events *, struct userev_event *, const char *description, unsigned flags);
-struct batch *batch_new(struct events *, struct userev_event *first, size_t n);
 /* Its events are off and not registered. Pending answers are still awaited. */
 void batch_release(struct events *, struct batch *);
 /* The same, but no answer is awaited. */

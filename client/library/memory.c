@@ -99,8 +99,3 @@ void memory_free(void *memory)
 }
 
 #endif
-
-void memory_freep(void *pointer)
-{
-	memory_free(*(void **)pointer);
-}

@@ -10,4 +10,3 @@ extern size_t memory_mapped; /* bytes, for the test of the library's memory */
 /* Zeroed memory, or NULL. */
 void *memory_new(size_t size);
 void memory_free(void *);
-void memory_freep(void *pointer);

@@ -40,7 +40,7 @@ _public_ void userev_load(struct userev_event *first, struct userev_event *end)
 	struct userev *declared = open_declared();
 
 	if (!declared || batch_of(&declared->events, first) ||
-	    !batch_new(&declared->events, first, (size_t)(end - first)))
+	    !batch_new(&declared->events, first, (size_t)(end - first), sizeof(struct batch)))
 		return;
 	if (declared->wait_ms > 0)
 		session_advance(declared, clock_ms() + declared->wait_ms);

@@ -15,7 +15,7 @@ static struct userev *declared;
 /* Does not connect. 0 or a negative errno. */
 static int open_new(const char *socket, struct userev **ret)
 {
-	_cleanup_(memory_freep) struct userev *userev = memory_new(sizeof(*userev));
+	struct userev *userev = memory_new(sizeof(*userev));
 	const char *wait = secure_getenv("USEREV_WAIT");
 	int r;
 
@@ -29,18 +29,17 @@ static int open_new(const char *socket, struct userev **ret)
 	SLIST_INIT(&userev->sentences);
 	userev->wait_ms = wait ? (int)MIN(MAX(strtol(wait, NULL, 10), 0), (long)INT32_MAX) : 0;
 	r = connection_init(&userev->connection, socket);
-	if (r < 0)
-		return r;
-	userev->events.ungranted = stream_open(&userev->files, 0, -1);
-	if (!userev->events.ungranted)
-		return -ENOMEM;
-	r = session_add(userev);
-	if (r < 0) {
-		stream_close(userev->events.ungranted);
-		return r;
+	if (r == 0) {
+		userev->events.ungranted = stream_open(&userev->files, 0, -1);
+		r = userev->events.ungranted ? session_add(userev) : -ENOMEM;
 	}
-	*ret = steal_pointer(userev);
-	return 0;
+	if (r < 0 && userev->events.ungranted)
+		stream_close(userev->events.ungranted);
+	if (r < 0)
+		memory_free(userev);
+	else
+		*ret = userev;
+	return r;
 }
 
 struct userev *open_resolve(struct userev *userev)

@@ -127,23 +127,6 @@ static int session_send(struct userev *userev, bool early)
 	return wants_more || userev->connection.n_pending > 0;
 }
 
-/* The daemon refuses the connection. */
-static int session_take_error(struct userev *userev, const struct message *message)
-{
-	struct string_item sentence;
-	uint32_t refusal;
-
-	if (decode_error(message->body, &refusal, &sentence) != 0)
-		return -EPROTO;
-	if (sentence.length == 0) {
-		sentence.text = refusal_name(refusal);
-		sentence.length = strlen(sentence.text);
-	}
-	sentence_set_last(sentence.text, sentence.length);
-	string_copy(userev->sentence, MIN(sentence.length + 1, sizeof(userev->sentence)), sentence.text);
-	return -EPROTO;
-}
-
 static int session_take_answer(struct userev *userev, const struct message *message, struct fdset *fds)
 {
 	struct connection *connection = &userev->connection;
@@ -174,13 +157,24 @@ static int session_receive(struct userev *userev)
 	const struct connection *connection = &userev->connection;
 	const uint32_t awaited = connection->n_pending > 0 ? connection->pending[0].serial : connection->serial + 1;
 	_cleanup_(fdset_deinit) struct fdset fds = { 0 };
+	struct string_item sentence;
 	struct message message;
+	uint32_t refusal;
 	int r = connection_receive(&userev->connection, &message, &fds);
 
 	if (r < 0)
 		return r;
+	/* The daemon refuses the connection. */
+	if (message.kind == KIND_ERROR && decode_error(message.body, &refusal, &sentence) == 0) {
+		if (sentence.length == 0) {
+			sentence.text = refusal_name(refusal);
+			sentence.length = strlen(sentence.text);
+		}
+		sentence_set_last(sentence.text, sentence.length);
+		string_copy(userev->sentence, MIN(sentence.length + 1, sizeof(userev->sentence)), sentence.text);
+	}
 	if (message.kind == KIND_ERROR)
-		return session_take_error(userev, &message);
+		return -EPROTO;
 	if (message.kind == KIND_CHANGED && message.serial == 0)
 		return watch_take_changed(userev, &message);
 	/* A daemon that has replaced the former one cannot know whether the last answer was sent, and repeats it. */

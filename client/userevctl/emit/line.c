@@ -108,32 +108,25 @@ static void copy_quoted(struct splitter *splitter)
 
 /* --- FIELD=VALUE, as on the command line --- */
 
-static void copy_assignment(struct splitter *splitter)
-{
-	begin_assignment(splitter);
-	while (*splitter->from && !is_line_blank(*splitter->from) && *splitter->from != '=')
-		copy_byte(splitter);
-	if (*splitter->from != '=')
-		return;
-	copy_byte(splitter);
-	if (*splitter->from == '"') {
-		copy_quoted(splitter);
-		if (*splitter->from && !is_line_blank(*splitter->from))
-			refuse_line(splitter, "a blank is missing");
-		return;
-	}
-	/* The blank in ' ' separates nothing. */
-	if (splitter->from[0] == '\'' && splitter->from[1] && splitter->from[2] == '\'')
-		for (int i = 0; i < 3; i++)
-			copy_byte(splitter);
-	while (*splitter->from && !is_line_blank(*splitter->from))
-		copy_byte(splitter);
-}
-
 static void split_assignments(struct splitter *splitter)
 {
 	for (skip_blanks(splitter); *splitter->from; skip_blanks(splitter)) {
-		copy_assignment(splitter);
+		begin_assignment(splitter);
+		while (*splitter->from && !is_line_blank(*splitter->from) && *splitter->from != '=')
+			copy_byte(splitter);
+		if (*splitter->from == '=')
+			copy_byte(splitter);
+		if (*splitter->from == '"') {
+			copy_quoted(splitter);
+			if (*splitter->from && !is_line_blank(*splitter->from))
+				refuse_line(splitter, "a blank is missing");
+		}
+		/* The blank in ' ' separates nothing. */
+		if (splitter->from[0] == '\'' && splitter->from[1] && splitter->from[2] == '\'')
+			for (int i = 0; i < 3; i++)
+				copy_byte(splitter);
+		while (*splitter->from && !is_line_blank(*splitter->from))
+			copy_byte(splitter);
 		/* First past the blank: the NUL may take its place. */
 		splitter->from += *splitter->from != '\0';
 		put_byte(splitter, '\0');
