@@ -139,18 +139,6 @@ static void record_print_json(const struct output *output, const struct taken_re
 	json_end_line(&json, '}');
 }
 
-bool record_view_set_since(struct record_view *view, const char *command, const char *since)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (!since || since_parse(since, (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec, &view->since))
-		return true;
-	ctl_error("%s: --since=%s is no time: give 90s, 5m, 2h or 1d ago, 12:34, or '2026-11-26 12:34:56'.", command,
-		  excerpt_of(since).text);
-	return false;
-}
-
 void record_view_put(struct record_view *view, const struct taken_record *record)
 {
 	if (record->time < view->since)

@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "client/userevctl/ctl.h"
 #include "client/userevctl/tracing/record.h"
 #include "protocol/base/number.h"
 
@@ -45,5 +46,17 @@ bool since_parse(const char *text, uint64_t now, uint64_t *ret)
 			return true;
 		}
 	}
+	return false;
+}
+
+bool record_view_set_since(struct record_view *view, const char *command, const char *since)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (!since || since_parse(since, (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec, &view->since))
+		return true;
+	ctl_error("%s: --since=%s is no time: give 90s, 5m, 2h or 1d ago, 12:34, or '2026-11-26 12:34:56'.", command,
+		  excerpt_of(since).text);
 	return false;
 }
