@@ -209,7 +209,6 @@ static bool listener_stat(const char *path, struct statx *ret)
 
 void listener_remove_files(const struct listener *listener)
 {
-	_cleanup_(freep) char *copy = listener->path ? strdup(listener->path) : NULL;
 	const struct statx *ours = &listener->file;
 	struct statx file;
 
@@ -220,8 +219,6 @@ void listener_remove_files(const struct listener *listener)
 	    file.stx_dev_minor == ours->stx_dev_minor && file.stx_ino == ours->stx_ino &&
 	    file.stx_btime.tv_sec == ours->stx_btime.tv_sec && file.stx_btime.tv_nsec == ours->stx_btime.tv_nsec)
 		unlink(listener->path);
-	if (copy && listener->made_directory)
-		rmdir(dirname(copy));
 }
 
 /*
@@ -250,9 +247,8 @@ static int listener_listen(struct listener *listener, const char *path, mode_t m
 	copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;
-	/* /run/userevd is gone after each boot. A directory that was made here is removed at the end. */
-	listener->made_directory = mkdir(dirname(copy), 0755) == 0;
-	if (!listener->made_directory && errno != EEXIST)
+	/* /run/userevd is gone after each boot. A container that has mounted the directory would not see one made by the next daemon. */
+	if (mkdir(dirname(copy), 0755) < 0 && errno != EEXIST)
 		return -errno;
 	r = listener_remove_stale(type, path, &address, length);
 	if (r < 0)

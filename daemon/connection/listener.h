@@ -18,8 +18,7 @@ struct listener {
 	const char *path;
 	bool handed_over; /* bound by another process, which owns its file */
 	char handed_path[sizeof(struct sockaddr_un) - offsetof(struct sockaddr_un, sun_path)];
-	bool made_directory; /* that the socket is in */
-	struct statx file;   /* the socket's, so that no other file is removed */
+	struct statx file; /* the socket's, so that no other file is removed */
 	ev_io w_accept;
 	ev_timer w_backoff;
 	uint64_t backoffs;
@@ -34,7 +33,7 @@ int listener_init(struct listener *, struct connections *, const char *path, mod
 int listener_take(struct listener *, struct connections *, int fd, enum client_socket);
 /* Removes the socket's file if it is still ours. Safe on zeros. */
 void listener_deinit(struct listener *);
-/* Removes the socket's file and directory alone, in a process that still may. Safe on zeros. */
+/* Removes the socket's file alone, in a process that still may. Safe on zeros. */
 void listener_remove_files(const struct listener *);
 /* Accepts no connection until listener_resume(). */
 void listener_pause(struct listener *);
