@@ -68,7 +68,7 @@ EARLY_TESTS := tests/systemd/test_early_boot.sh
 OLD_TESTS := tests/systemd/test_old_cgroups.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 CONTAINER_TESTS := tests/containers/test_containers.sh
-IMAGE_TESTS := tests/containers/test_image.sh
+IMAGE_TESTS := tests/containers/test_image.sh tests/containers/test_daemonset.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.

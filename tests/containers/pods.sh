@@ -39,19 +39,19 @@ like podman_pod podman
 
 cri=tests/containers/cri.py
 
-# import_program: into containerd's images for pods; it is the pause container, too.
-import_program()
+# import_image NAME CONFIG: with the container's files, into containerd's images for pods.
+import_image()
 {
 	local folder=$storage/pods
 	mkdir -p $folder && image >$folder/layer.tar &&
-		printf '{"architecture":"amd64","os":"linux","config":{"Env":["PATH=/usr/bin"],"Entrypoint":["sleep","infinity"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-			"$(sha256sum <$folder/layer.tar | cut -d' ' -f1)" >$folder/config.json &&
-		echo '[{"Config":"config.json","RepoTags":["localhost/program:1"],"Layers":["layer.tar"]}]' >$folder/manifest.json &&
+		printf '{"architecture":"amd64","os":"linux","config":{"Env":["PATH=/usr/bin"],%s},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+			"$2" "$(sha256sum <$folder/layer.tar | cut -d' ' -f1)" >$folder/config.json &&
+		echo '[{"Config":"config.json","RepoTags":["'"$1"'"],"Layers":["layer.tar"]}]' >$folder/manifest.json &&
 		tar -C $folder -c manifest.json config.json layer.tar | ctr --namespace=k8s.io images import -
 }
 
-# CNI's programs are where Debian has them.
-prepare_cri()
+# CNI's programs are where Debian has them. The program's image is the pause container, too.
+start_containerd_for_pods()
 {
 	mkdir -p /etc/containerd /etc/cni/net.d && mount -t tmpfs cni /etc/cni/net.d &&
 		echo '{"cniVersion":"0.4.0","name":"pods","plugins":[{"type":"ptp","ipam":{"type":"host-local","subnet":"10.88.0.0/16"}}]}' >/etc/cni/net.d/pods.conflist &&
@@ -66,8 +66,13 @@ prepare_cri()
 			[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
 			  SystemdCgroup = ${cri_systemd-true}
 		END
-		{ mountpoint --quiet /var/lib/containerd || storage_of /var/lib/containerd; } && systemctl restart containerd && import_program &&
-		use_example_policy 30-kubernetes.conf
+		{ mountpoint --quiet /var/lib/containerd || storage_of /var/lib/containerd; } && systemctl restart containerd &&
+		import_image localhost/program:1 '"Entrypoint":["sleep","infinity"]'
+}
+
+prepare_cri()
+{
+	start_containerd_for_pods && use_example_policy 30-kubernetes.conf
 }
 
 version_cri()
@@ -75,13 +80,18 @@ version_cri()
 	version_containerd
 }
 
-# start_cri NAME [CGROUP]: UID in it is the pod's.
-start_cri()
+# start_pod MANIFEST [CGROUP]: UID in it is the pod's. Its ids and its cgroup are left beside the manifest.
+start_pod()
 {
 	local uid cgroup=${2-/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podUID.slice}
 	uid=$(cat /proc/sys/kernel/random/uuid) && [ "${cgroup%.slice}" = "$cgroup" ] || cgroup=${cgroup/UID/${uid//-/_}}
 	cgroup=${cgroup/UID/$uid}
-	manifest "$1" >"$storage/$1.yaml" && $cri start "$storage/$1.yaml" "$uid" "$cgroup" >"$storage/$1.ids" && echo "$cgroup" >"$storage/$1.cgroup"
+	$cri start "$1" "$uid" "$cgroup" >"${1%.yaml}.ids" && echo "$cgroup" >"${1%.yaml}.cgroup"
+}
+
+start_cri()
+{
+	manifest "$1" >"$storage/$1.yaml" && start_pod "$storage/$1.yaml" "${@:2}"
 }
 
 pod_of() { cut -d' ' -f1 "$storage/$1.ids"; }

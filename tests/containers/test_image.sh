@@ -10,48 +10,15 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
 . tests/containers/engines.sh
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-version=$(sed -n 's/^VERSION := //p' Makefile)
-archive=$B/image/userevd-$version.tar
+. tests/containers/image.sh
 pod=userevd-userevd # of podman: the pod's name and the container's
 keeper_pod=userevd-keeper-keeper
 instance=/sys/kernel/tracing/instances/load
-control=/run/userevd/control.sock
-daemon_user=58117
-pages=/run/userevd-keeper/pages
 
-# The templates as pods, and the ConfigMap of kustomization.yaml, into $scratch; and the probes' command, if both have the same.
-take_manifests()
-{
-	/usr/bin/python3 - "$B/image" "$scratch" <<-'END'
-		import sys, yaml
-		source, target = sys.argv[1:]
-		load = lambda name: list(yaml.safe_load_all(open(f"{source}/{name}")))
-		sets = {one["metadata"]["name"]: one["spec"]["template"] for one in load("kubernetes-daemonset.yaml")}
-		container, = sets["userevd"]["spec"]["containers"]
-		kustomization, = load("kustomization.yaml")
-		generator, = kustomization["configMapGenerator"]
-		assert {one["name"] for one in kustomization["images"]} == {one["spec"]["containers"][0]["image"].split(":")[0] for one in sets.values()}
-		probe = container.pop("livenessProbe")["exec"]["command"]
-		assert probe == container["readinessProbe"]["exec"]["command"]
-		pods = {name: {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **one["metadata"]}, "spec": one["spec"]} for name, one in sets.items()}
-		files = {name: open(f"{source}/{name}").read() for name in generator["files"]}
-		policy = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": generator["name"]}, "data": files}
-		open(f"{target}/userevd.yaml", "w").write(yaml.dump_all([policy, pods["userevd"]]))
-		open(f"{target}/userevd-keeper.yaml", "w").write(yaml.dump(pods["userevd-keeper"]))
-		open(f"{target}/probe", "w").write(" ".join(probe))
-	END
-}
-
-# The node has no package, but userevctl and its hook, so that this test finds tenants by their names. The program has the image that kubernetes-pod.yaml names.
+# The program has the image that kubernetes-pod.yaml names.
 prepare_node()
 {
-	mountpoint --quiet /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
-	install "$B/examples/requests" /usr/bin/shop-requests && install "$B/userevctl" /usr/bin/userevctl &&
-		install_hook &&
-		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests &&
-		systemctl start dbus.socket && storage_of /var/lib/containers && loaded=$(podman load --quiet --input "$archive") &&
+	prepare_programs && storage_of /var/lib/containers && loaded=$(podman load --quiet --input "$archive") &&
 		podman tag "${loaded#Loaded image: }" "registry.example.org/userevd:$version" "registry.example.org/userevd-keeper:$version" &&
 		image | podman import --quiet --change USER=1000 --change ENV=PATH=/usr/bin --change CMD='["shop-requests","shop","3600"]' - registry.example.org/shop:1
 }
@@ -76,13 +43,6 @@ in_pod()
 	podman exec $pod "$@"
 }
 
-# With the probe's words.
-is_ready()
-{
-	# shellcheck disable=SC2046 # words
-	in_pod $(cat "$scratch/probe")
-}
-
 have_this_version()
 {
 	local program
@@ -95,22 +55,6 @@ have_this_version()
 pid_of()
 {
 	podman inspect --format='{{.State.Pid}}' "$1"
-}
-
-# status_of PID FIELD VALUE: of the processes' /proc/PID/status.
-has_status()
-{
-	says "^$2:\s+$3" cat "/proc/$1/status"
-}
-
-# The daemon has no privilege, and the keeper SYS_RESOURCE.
-rights_are_given_up()
-{
-	local daemon keeper
-	daemon=$(pid_of $pod) && keeper=$(pid_of $keeper_pod) &&
-		has_status "$daemon" Uid "$daemon_user\s+$daemon_user\s+$daemon_user" && has_status "$daemon" CapPrm 0+$ && has_status "$daemon" CapBnd 0+$ &&
-		has_status "$keeper" CapPrm 0+1000000$ && has_status "$keeper" CapBnd 0+1000000$ && has_status "$keeper" Seccomp 2 &&
-		has_status "$daemon" Seccomp 2
 }
 
 # In container NAME of the pod with programs.
@@ -193,17 +137,6 @@ records_are_missing_once_at_most()
 note_last_record()
 {
 	sed -n 's/.*ns=\(0x[0-9a-f]* (\)\?\([0-9]*\).*/\2/p' "$scratch/trace" | tail -1 >"$scratch/killed" && [ -s "$scratch/killed" ]
-}
-
-# Of the four programs that run, by the numbers of their sockets.
-connections()
-{
-	pgrep shop-requests | while read -r pid; do readlink "/proc/$pid/fd/"*; done | grep ^socket: | sort
-}
-
-are_still_connected()
-{
-	diff "$scratch/connections" <(connections)
 }
 
 # replace POD TAG: the old pod ends, then the new one starts, with a new cgroup and another name of the same image.
