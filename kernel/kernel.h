@@ -121,7 +121,6 @@ struct kernel_page_stats {
 };
 
 struct kernel;
-struct tracer;
 
 typedef void kernel_done(void *data, struct kernel_call *calls, size_t n);
 /* An event was switched on or off on a page, and its bit has changed. Must not call the kernel or its tracer. */

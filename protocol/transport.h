@@ -55,5 +55,4 @@ ssize_t transport_receive_first_fds(int socket, void *packet, size_t size, struc
 				    int flags);
 
 /* Fills `ret` for connect() or bind(); -ENAMETOOLONG. */
-struct sockaddr_un;
 int transport_address(const char *path, struct sockaddr_un *ret, socklen_t *ret_length);

@@ -6,8 +6,6 @@
 #include "client/library/sentence.h"
 #include "protocol/base/base.h"
 
-struct stream;
-
 /*
  * Events that are adjacent in memory, and registered and released together: those that a module declares, or a single one that
  * was registered with userev_register().

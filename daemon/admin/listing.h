@@ -10,7 +10,6 @@
 #include "daemon/connection/client.h"
 
 struct daemon;
-struct listing;
 
 struct listing_kind {
 	size_t size; /* of the struct that begins with struct listing */

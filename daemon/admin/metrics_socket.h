@@ -5,8 +5,6 @@
 
 #include "daemon/connection/listener.h"
 
-struct daemon;
-struct metrics_reader;
 LIST_HEAD(metrics_reader_list, metrics_reader);
 
 struct metrics_socket {

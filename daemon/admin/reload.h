@@ -12,7 +12,6 @@
 #include "protocol/protocol.h"
 
 struct daemon;
-struct outcome;
 
 /* Begins as zeros. */
 struct reload {

@@ -6,7 +6,6 @@
 #include "daemon/connection/connections.h"
 
 struct entry_client;
-struct peer;
 
 void clients_init(struct connections *);
 /* In each turn of the loop, first: what it has found of their sockets. */

@@ -12,7 +12,6 @@
 #include "protocol/fdset.h"
 #include "protocol/wire.h"
 
-struct listing;
 struct transport_from;
 
 /* The metrics socket takes no requests. */

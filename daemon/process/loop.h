@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 struct epoll_event;
-struct ev_loop;
 
 /* Before the first loop. */
 void loop_init(void);

@@ -8,8 +8,6 @@
 #include "daemon/quota/quota.h"
 #include "daemon/quota/reserve.h"
 
-struct quota_charge;
-
 LIST_HEAD(quota_charges, quota_charge);
 
 /* An event's account. */

@@ -9,7 +9,6 @@ struct quota_charge;
 struct quota_event;
 struct reserve;
 struct tenant;
-struct text;
 
 /*
  * Charges the tenant for one event or data file more. 0, or a positive enum refusal with a sentence in `why`. NULL: what the tenant held

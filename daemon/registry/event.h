@@ -14,8 +14,6 @@
 #include "protocol/base/table.h"
 #include "protocol/event/description.h"
 
-struct tenant;
-
 struct grant {
 	uint64_t event_number; /* its id among the tenant's grants */
 	struct tenant *tenant; /* NULL: an event's first grant that is not used */

@@ -5,8 +5,6 @@
 
 #include "daemon/registry/registry.h"
 
-struct tenant;
-
 struct holder {
 	struct registry *registry;
 	struct tenant *tenant;	  /* NULL: an admin's connection, which holds nothing */

@@ -5,8 +5,6 @@
 
 #include "daemon/registry/holder.h"
 
-struct reference;
-
 /*
  * Records the client's claim, and its share of the stream, unless it leases the event already, perhaps on another stream. Returns the
  * reference that it leases. NULL: no memory.

@@ -5,9 +5,6 @@
 
 #include "daemon/registry/registry.h"
 
-struct grant;
-struct stream;
-
 /* It holds its grant. */
 struct reference {
 	uint64_t bit;	       /* of its grant: the key in the tables of a stream's references and a client's leases */

@@ -17,12 +17,6 @@
 
 #define MAX_EVENTS_BY_POLICY UINT32_MAX
 
-struct declared;
-struct holder;
-struct ledger;
-struct policy;
-struct section_reserve;
-
 LIST_HEAD(grant_list, grant);
 LIST_HEAD(holder_list, holder);
 LIST_HEAD(reference_list, reference);

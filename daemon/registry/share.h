@@ -5,8 +5,6 @@
 
 #include "daemon/registry/holder.h"
 
-struct stream;
-
 struct share {
 	struct holder *holder;
 	struct stream *stream;

@@ -20,10 +20,6 @@
 #include "protocol/base/table.h"
 #include "protocol/base/text.h"
 
-struct holder;
-struct reference;
-struct tenant;
-
 struct stream {
 	struct registry *registry;
 	struct tenant *tenant; /* whose page it needs */

@@ -8,12 +8,7 @@
 #include "protocol/base/table.h"
 #include "protocol/refusal.h"
 
-struct client;
-struct holder;
-struct page_view;
 struct peer;
-struct precedent;
-struct reserve;
 
 TAILQ_HEAD(client_queue, client);
 

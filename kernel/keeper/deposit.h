@@ -5,8 +5,6 @@
 
 #include "kernel/kernel.h"
 
-struct deposit;
-
 struct deposit_box {
 	struct deposit *deposits; /* table by number */
 	bool taken_over; /* the connected daemon has disowned what it does not want, so it has survived the rest */

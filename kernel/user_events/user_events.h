@@ -15,9 +15,6 @@
 #include "kernel/user_events/spawner.h"
 #include "protocol/base/table.h"
 
-struct event_page;
-struct event_stream;
-struct holding;
 struct user_events;
 
 LIST_HEAD(enabler_list, enabler_process);
