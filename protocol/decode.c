@@ -136,17 +136,14 @@ bool strings_next(struct strings *strings, struct string_item *ret)
 	return true;
 }
 
-int decode_registered(struct cursor body, struct answers *ret)
+int decode_registered(struct cursor body, struct strings *ret)
 {
-	struct strings answers;
+	int r = decode_texts(body, sizeof(struct wire_answer), ret);
 
-	if (decode_texts(body, sizeof(struct wire_answer), &answers) != 0 || answers.flags != 0)
-		return REFUSAL_BAD_PACKET;
-	*ret = (struct answers){ .count = answers.count, .items = answers.items };
-	return REFUSAL_NONE;
+	return r == 0 && ret->flags != 0 ? REFUSAL_BAD_PACKET : r;
 }
 
-bool answers_next(struct answers *answers, struct answer *ret)
+bool answers_next(struct strings *answers, struct answer *ret)
 {
 	struct wire_answer head;
 

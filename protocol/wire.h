@@ -39,19 +39,15 @@ struct answer {
 	size_t length;
 };
 
-struct answers {
-	uint16_t count;
-	struct cursor items;
-};
-
 int decode_message(const void *packet, size_t size, struct message *ret);
 /* HELLO, RELEASED, ACCOUNT, WATCH, LOST: a body of one struct wire_…. */
 int decode_fixed(struct cursor body, uint16_t kind, void *ret);
 int decode_welcome(struct cursor body, struct wire_welcome *ret, struct string_item *ret_tenant);
 int decode_strings(struct cursor body, struct strings *ret);
 bool strings_next(struct strings *, struct string_item *ret);
-int decode_registered(struct cursor body, struct answers *ret);
-bool answers_next(struct answers *, struct answer *ret);
+/* The items are for answers_next(). */
+int decode_registered(struct cursor body, struct strings *ret);
+bool answers_next(struct strings *, struct answer *ret);
 /* Checked as a whole, too; `ret_bits` are four bytes each. */
 int decode_release(struct cursor body, uint16_t *ret_count, struct cursor *ret_bits);
 uint32_t release_next(struct cursor *bits);

@@ -93,7 +93,7 @@ static int register_take_refusal(struct userev *userev, struct batch *batch, str
 int register_take(struct userev *userev, const struct message *message, struct fdset *fds _unused_, uint16_t count)
 {
 	struct events *events = &userev->events;
-	struct answers answers;
+	struct strings answers;
 	struct answer answer;
 	int r = 0;
 

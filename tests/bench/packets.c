@@ -84,7 +84,7 @@ int connect_to_broker(const struct broker *broker)
 
 static uint32_t first_index(struct cursor body, unsigned n)
 {
-	struct answers answers;
+	struct strings answers;
 	struct answer answer;
 	uint32_t first = 0;
 

@@ -15,7 +15,7 @@ struct batch {
 
 static inline void batch_read(struct batch *batch)
 {
-	struct answers answers;
+	struct strings answers;
 
 	ck_assert_msg(batch->reply.size > 0, "no answer: %zd", batch->reply.size);
 	ck_assert_uint_eq(batch->reply.message.kind, KIND_REGISTERED);

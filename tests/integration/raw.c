@@ -155,7 +155,7 @@ uint32_t raw_register(int socket, const char *description, struct answer *ret, i
 uint32_t raw_register_with(int socket, uint16_t flags, const char *description, struct answer *ret, int *ret_stream_fd)
 {
 	struct raw_reply reply;
-	struct answers answers;
+	struct strings answers;
 	struct answer answer;
 
 	raw_strings(KIND_REGISTER, 0, &description, 1, flags);

@@ -69,7 +69,7 @@ static bool take_answer(int socket, int *ret_stream)
 {
 	struct fdset fds = { 0 };
 	struct message message;
-	struct answers answers;
+	struct strings answers;
 	struct answer answer;
 	ssize_t size = transport_receive_fds(socket, buffer, sizeof(buffer), &fds, 0);
 

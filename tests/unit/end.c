@@ -197,7 +197,7 @@ void expect_cut(struct end *end, uint32_t refusal)
 
 void expect_answers(struct end *end, struct answer *ret, size_t n)
 {
-	struct answers answers;
+	struct strings answers;
 
 	ck_assert_int_eq(decode_registered(expect(end, KIND_REGISTERED)->body, &answers), 0);
 	ck_assert_uint_eq(answers.count, n);

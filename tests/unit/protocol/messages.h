@@ -118,7 +118,7 @@ static void say_registered(struct packet *packet)
 
 static int registered_again(struct cursor body, struct packet *packet)
 {
-	struct answers answers;
+	struct strings answers;
 	struct answer answer;
 	uint16_t count;
 	size_t mark;

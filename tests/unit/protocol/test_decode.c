@@ -204,7 +204,7 @@ static int decode_batch(uint16_t kind, size_t n, size_t sentence)
 	struct packet packet = packet_make(large, sizeof(large));
 	struct message message;
 	struct strings strings;
-	struct answers answers;
+	struct strings answers;
 	size_t mark;
 
 	memset(text, 'x', sizeof(text));

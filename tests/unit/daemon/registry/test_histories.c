@@ -102,7 +102,7 @@ static void take_files(struct history *history, struct end *end)
 
 static void count_answers(struct history *history, struct end *end)
 {
-	struct answers answers;
+	struct strings answers;
 	struct answer answer;
 
 	if (end->heard.message.kind != KIND_REGISTERED)
