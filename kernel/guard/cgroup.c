@@ -7,11 +7,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-enum {
-	ROOT_CGROUP = 1,
-	/* Deeper than any service lies: the owner of a delegated cgroup may nest others in it as deep as it likes. */
-	CGROUP_DEPTH_MAX = 16,
-};
+/* Deeper than any service lies: the owner of a delegated cgroup may nest others in it as deep as it likes. */
+enum { CGROUP_DEPTH_MAX = 16 };
 
 /* The number of a cgroup is its inode's. */
 int guard_cgroup_find(const char *path, uint64_t *ret, struct text *why)
@@ -31,14 +28,6 @@ int guard_cgroup_find(const char *path, uint64_t *ret, struct text *why)
 	}
 	*ret = status.st_ino;
 	return 0;
-}
-
-int guard_cgroup_check(uint64_t id, struct text *why)
-{
-	if (id > ROOT_CGROUP)
-		return 0;
-	text_printf(why, "the root cgroup has other processes than the keeper; give another cgroup");
-	return -EINVAL;
 }
 
 static int cgroups_look_up_below(const char *root, struct guard_mounts *mounts)
@@ -75,7 +64,7 @@ int guard_cgroups_look_up(struct guard_mounts *mounts)
 
 		/* In a cgroup namespace the visible root has another number. */
 		if (statfs(paths[i], &filesystem) == 0 && filesystem.f_type == CGROUP2_SUPER_MAGIC &&
-		    stat(paths[i], &status) == 0 && status.st_ino == ROOT_CGROUP)
+		    stat(paths[i], &status) == 0 && status.st_ino == GUARD_ROOT_CGROUP)
 			return cgroups_look_up_below(paths[i], mounts);
 	}
 	return -ENOENT;

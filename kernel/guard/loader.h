@@ -10,8 +10,6 @@
  *	new/			a directory of programs while they are being pinned
  */
 
-#include <sys/types.h>
-
 #include "kernel/guard/guard.h"
 #include "protocol/base/text.h"
 
@@ -92,9 +90,9 @@ int guard_mounts_remove(uint64_t mount, struct text *why);
 
 /* --- cgroup.c --- */
 
-/* The number of the cgroup at this path; and whether a cgroup can be a keeper's. 0, or a negative errno with a sentence. */
+enum { GUARD_ROOT_CGROUP = 1 };
+/* The number of the cgroup at this path. 0, or a negative errno with a sentence. */
 int guard_cgroup_find(const char *path, uint64_t *ret, struct text *why);
-int guard_cgroup_check(uint64_t id, struct text *why);
 /* Finds out which of the mounts' cgroups exist. 0, or a negative errno if there may be more. */
 int guard_cgroups_look_up(struct guard_mounts *);
 

@@ -90,8 +90,10 @@ static int guard_add(const struct guard_options *options, struct text *why)
 		r = guard_directory_open(options->directory, true, &directory, why);
 	if (r == 0)
 		r = guard_program_ensure(why);
-	if (r == 0)
-		r = guard_cgroup_check(cgroup, why);
+	if (r == 0 && cgroup <= GUARD_ROOT_CGROUP) {
+		text_printf(why, "the root cgroup has other processes than the keeper; give another cgroup");
+		r = -EINVAL;
+	}
 	if (r == 0)
 		r = guard_mounts_add(options->mount, cgroup, why);
 	if (r == 0)
