@@ -20,15 +20,6 @@
  * deposited before its request is answered.
  */
 
-int deposit_begin(struct connections *connections)
-{
-	int r = connections->registry->kernel->facts.deposits ? ledger_new(&connections->registry->ledger) : 0;
-
-	if (r < 0)
-		log_error("can't make a ledger: %s", strerror(-r));
-	return r;
-}
-
 /* An fd that lives until the keeper has answered. */
 struct copy {
 	struct connections *connections;

@@ -10,8 +10,6 @@ struct connections;
 
 enum { DEPOSIT_LEDGER = 0 }; /* its number; a client's connection has the client's */
 
-/* From now on everything is entered in a new ledger, if there is a keeper to deposit it with. */
-int deposit_begin(struct connections *);
 /* The next daemon continues with the ledger as it is: nothing more is entered, struck or withdrawn. */
 void deposit_end(struct connections *);
 /* At the end of a turn: gives the ledger up if it could not be written. */

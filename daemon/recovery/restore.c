@@ -402,11 +402,14 @@ static int take_over(struct daemon *daemon)
 int restore(struct daemon *daemon)
 {
 	struct restoration restoration = { .daemon = daemon };
-	int r = deposit_begin(&daemon->connections);
+	int r;
 
-	if (r < 0 || !daemon->registry.ledger)
-		return r;
-	r = read_deposited(daemon, &restoration.image);
+	if (!daemon->registry.kernel->facts.deposits)
+		return 0;
+	/* From now on everything is entered in it. */
+	r = ledger_new(&daemon->registry.ledger);
+	if (r == 0)
+		r = read_deposited(daemon, &restoration.image);
 	if (r == 0)
 		r = restore_all(&restoration);
 	/* After an error everything stays with the keeper, and the next daemon finds the last ledger. */

@@ -49,18 +49,6 @@ static bool bequest_add(struct bequest *bequest, struct kernel_call call, int fd
 	return false;
 }
 
-/* Both files, or none. */
-static void bequest_add_page(struct bequest *bequest, const struct tenant *tenant)
-{
-	const struct kernel_call writable = { .op = KERNEL_PAGE_ADOPT, .page = tenant->number, .index = 1 };
-	const struct kernel_call clients = { .op = KERNEL_PAGE_ADOPT, .page = tenant->number };
-
-	if (tenant->page_writable >= 0 && tenant->page_fd >= 0 &&
-	    bequest_add(bequest, writable, tenant->page_writable, NULL) &&
-	    !bequest_add(bequest, clients, tenant->page_fd, NULL))
-		fd_close(bequest->calls[--bequest->n].fd);
-}
-
 static void bequest_add_stream(struct bequest *bequest, const struct stream *stream)
 {
 	const struct kernel_call call = {
@@ -137,8 +125,17 @@ static void bequeath(void *data)
 		return;
 	}
 	bequest->begun = clock_now();
-	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
-		bequest_add_page(bequest, tenant);
+	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next) {
+		struct kernel_call page = { .op = KERNEL_PAGE_ADOPT, .page = tenant->number, .index = 1 };
+
+		/* Both files, or none. */
+		if (tenant->page_writable < 0 || tenant->page_fd < 0 ||
+		    !bequest_add(bequest, page, tenant->page_writable, NULL))
+			continue;
+		page.index = 0;
+		if (!bequest_add(bequest, page, tenant->page_fd, NULL))
+			fd_close(bequest->calls[--bequest->n].fd);
+	}
 	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next)
 		bequest_add_stream(bequest, stream);
 	kernel_submit(daemon->registry.kernel, bequest->calls, bequest->n, on_adopted, bequest);
