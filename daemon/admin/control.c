@@ -109,22 +109,10 @@ static void holders_put_grant(struct holders *holders, const struct grant *grant
 	}
 }
 
-static void event_put_enabled_by(struct packet *packet, const struct enabled_by *enabled_by)
-{
-	const size_t rows = row_begin_rows(packet, "enabled_by"), item = row_begin_item(packet);
-
-	row_put_u64(packet, "uid", enabled_by->uid);
-	row_put_u64(packet, "pid", (uint64_t)enabled_by->pid);
-	row_put_string(packet, "comm", enabled_by->comm);
-	row_put_u64(packet, "time", enabled_by->time);
-	row_end_item(packet, item);
-	row_end_rows(packet, rows);
-}
-
 static void event_put_holders(struct packet *packet, const struct event *event)
 {
 	struct holders holders = { .packet = packet, .mark = row_begin_rows(packet, "holders") };
-	size_t total = 0, lingering = 0, tenants = 0;
+	size_t total = 0, lingering = 0, tenants = 0, rows, item;
 	const struct grant *grant;
 	bool persistent = false;
 
@@ -140,8 +128,16 @@ static void event_put_holders(struct packet *packet, const struct event *event)
 	row_put_u64(packet, "tenants", tenants);
 	row_put_u64(packet, "lingering", lingering);
 	row_put_bool(packet, "persistent", persistent);
-	if (event && event->enabled_by)
-		event_put_enabled_by(packet, event->enabled_by);
+	if (!event || !event->enabled_by)
+		return;
+	rows = row_begin_rows(packet, "enabled_by");
+	item = row_begin_item(packet);
+	row_put_u64(packet, "uid", event->enabled_by->uid);
+	row_put_u64(packet, "pid", (uint64_t)event->enabled_by->pid);
+	row_put_string(packet, "comm", event->enabled_by->comm);
+	row_put_u64(packet, "time", event->enabled_by->time);
+	row_end_item(packet, item);
+	row_end_rows(packet, rows);
 }
 
 static void event_put_name(struct packet *packet, const char *description, size_t name_length)

@@ -66,20 +66,10 @@ struct event *event_after(struct registry *registry, uint64_t number)
 	return event;
 }
 
-/* Under the number of one of its grants: the next daemon forgets the admin if that one ends before the others. */
-static void event_enter_enabled_by(struct registry *registry, struct event *event)
-{
-	struct enabled_by *admin = event->enabled_by;
-	struct entry_enabled entry = { .time = admin->time, .pid = admin->pid, .uid = admin->uid };
-
-	memcpy(entry.comm, admin->comm, sizeof(entry.comm));
-	ledger_enter(registry->ledger, &admin->entry, ENTRY_ENABLED, LIST_FIRST(&event->grants)->number, 0, &entry,
-		     sizeof(entry), "");
-}
-
 int event_set_enabled_by(struct registry *registry, struct event *event, const struct enabled_by *enabled_by)
 {
 	uint32_t entry = event->enabled_by ? event->enabled_by->entry : 0;
+	struct entry_enabled data;
 
 	if (enabled_by && !event->enabled_by) {
 		event->enabled_by = malloc(sizeof(*enabled_by));
@@ -90,7 +80,13 @@ int event_set_enabled_by(struct registry *registry, struct event *event, const s
 	if (enabled_by) {
 		*event->enabled_by = *enabled_by;
 		event->enabled_by->entry = entry;
-		event_enter_enabled_by(registry, event);
+		data = (struct entry_enabled){ .time = enabled_by->time,
+					       .pid = enabled_by->pid,
+					       .uid = enabled_by->uid };
+		memcpy(data.comm, enabled_by->comm, sizeof(data.comm));
+		/* Under the number of one of its grants: the next daemon forgets the admin if that one ends before the others. */
+		ledger_enter(registry->ledger, &event->enabled_by->entry, ENTRY_ENABLED,
+			     LIST_FIRST(&event->grants)->number, 0, &data, sizeof(data), "");
 	} else if (event->enabled_by) {
 		ledger_strike(registry->ledger, &entry);
 		memory_freed(&registry->memory, sizeof(*event->enabled_by));

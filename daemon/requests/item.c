@@ -96,21 +96,6 @@ int item_decide(struct client *client, const struct string_item *asked, struct i
 	return r != 0 ? r : grant_ask(tenant, &description, key, &item->flags, &item->grant, why);
 }
 
-/* Where clients share streams, an event is on few of them. */
-static struct reference *register_find_shared(struct holder *holder, const struct grant *grant)
-{
-	struct reference *reference;
-
-	LIST_FOREACH(reference, &grant->registered, in_grant)
-		if (!reference->releasing && share_find(holder, reference->stream))
-			return reference;
-	LIST_FOREACH(reference, &grant->registered, in_grant)
-		if (!reference->releasing && stream_may_serve(reference->stream, holder))
-			/* One more file has to fit into the answer, and there may be a new stream, too. */
-			return shares_count(holder, true) < WIRE_FDS_MAX - 1 ? reference : NULL;
-	return NULL;
-}
-
 /* The client may have it already, on another stream. */
 static void item_lease(struct registration *registration, struct holder *holder, struct item *item,
 		       struct reference *reference)
@@ -136,14 +121,23 @@ static struct reference *register_find_reference(struct holder *holder, const st
 		return NULL;
 	if (reference && !reference->releasing)
 		return reference;
-	if (rules_share_streams(holder->tenant))
-		return register_find_shared(holder, item->grant);
 	reference = NULL;
-	/* A client with files of its own has few. */
-	LIST_FOREACH(share, &holder->shares, in_client)
-		if (!reference)
-			reference = reference_find(share->stream, item->grant);
-	return reference;
+	if (!rules_share_streams(holder->tenant)) {
+		/* A client with files of its own has few. */
+		LIST_FOREACH(share, &holder->shares, in_client)
+			if (!reference)
+				reference = reference_find(share->stream, item->grant);
+		return reference;
+	}
+	/* Where clients share streams, an event is on few of them. */
+	LIST_FOREACH(reference, &item->grant->registered, in_grant)
+		if (!reference->releasing && share_find(holder, reference->stream))
+			return reference;
+	LIST_FOREACH(reference, &item->grant->registered, in_grant)
+		if (!reference->releasing && stream_may_serve(reference->stream, holder))
+			break;
+	/* One more file has to fit into the answer, and there may be a new stream, too. */
+	return reference && shares_count(holder, true) < WIRE_FDS_MAX - 1 ? reference : NULL;
 }
 
 /* The stream on which to register: one that serves the client, or a new one. 0, a refusal, or a negative errno. */
