@@ -9,7 +9,6 @@
 #include "client/library/lock.h"
 #include "client/library/memory.h"
 #include "protocol/refusal.h"
-#include "protocol/wire.h"
 
 _Thread_local char sentence_last[WIRE_SENTENCE_MAX + 1];
 

@@ -3,7 +3,6 @@
 
 /* The daemon's numbers as OpenMetrics text, a piece at a time. */
 
-#include "daemon/connection/client.h"
 #include "protocol/base/text.h"
 
 struct daemon;

@@ -18,7 +18,6 @@
 #include "daemon/quota/charge.h"
 #include "daemon/registry/registry.h"
 #include "protocol/base/table.h"
-#include "protocol/base/text.h"
 
 struct stream {
 	struct registry *registry;

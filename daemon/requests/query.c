@@ -2,7 +2,6 @@
 
 #include "daemon/requests/requests.h"
 
-#include "daemon/registry/lease.h"
 #include "daemon/registry/tenant.h"
 
 int handle_query(struct client *client, const struct message *message)
