@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <float.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -134,11 +135,6 @@ static void daemon_disconnect(struct holder *holder, uint32_t refusal, const cha
 	client_disconnect_counted(client_of(holder), 0, refusal, sentence);
 }
 
-static void daemon_note_change(struct holder *holder, uint32_t bit)
-{
-	client_note_change(client_of(holder), bit);
-}
-
 /* Listens on a socket that systemd has passed (-1: none), or at this path. */
 static int daemon_listen(struct listener *listener, struct daemon *daemon, int *passed, const char *path, mode_t mode,
 			 enum client_socket socket)
@@ -203,7 +199,7 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 {
 	registry->loop = registry->memory.loop = loop;
 	registry->disconnect = daemon_disconnect;
-	registry->changed = daemon_note_change;
+	registry->changed = client_note_change;
 	registry->guard = options->guard;
 	registry->max_events = options->max_events;
 	registry->capacity_max = options->capacity;
@@ -327,7 +323,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 		client_free(TAILQ_FIRST(&daemon->connections.clients));
 	if (daemon->registry.kernel)
 		kernel_cancel(daemon->registry.kernel);
-	settling_end(&daemon->registry);
+	settling_resume(&daemon->registry, DBL_MAX);
 	declared_deinit(&daemon->registry);
 	while (daemon->registry.streams)
 		stream_free(daemon->registry.streams);

@@ -106,7 +106,7 @@ static int metrics_socket_welcome(struct listener *listener, int fd)
 	reader->w_deadline.repeat = daemon->options.client_timeout;
 	LIST_INSERT_HEAD(&socket->readers, reader, entry);
 	if (++socket->n_readers == METRICS_READERS_MAX)
-		listener_pause(&socket->listener);
+		ev_io_stop(daemon->loop, &socket->listener.w_accept);
 	return 0;
 }
 

@@ -25,7 +25,6 @@
 #include "daemon/identity/peer.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/process/clock.h"
-#include "daemon/process/log.h"
 #include "daemon/process/loop.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/pages.h"
@@ -104,7 +103,7 @@ static void client_read_request(struct client *client)
 	if (client->life != LIFE_OPEN)
 		return;
 	if (tenant)
-		scheduler_charge(tenant);
+		level_take(tenant->level, clock_now());
 	client->asks = true;
 	connections->call->dispatch(client, connections->request, (size_t)size, &from);
 	/* The request has no answer. */
@@ -322,7 +321,7 @@ void client_free(struct client *client)
 	deposit_close(client);
 	if (tenant) {
 		client_release(client, UINT_MAX);
-		holder_strike(&client->holder);
+		ledger_strike(connections->registry->ledger, &client->holder.entry);
 		LIST_REMOVE(&client->holder, in_tenant);
 		tenant->connections--;
 		level_count_connections(tenant->level, -1);

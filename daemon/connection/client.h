@@ -67,7 +67,7 @@ void client_disconnect(struct client *, uint32_t serial, uint32_t refusal, const
 void client_disconnect_counted(struct client *, uint32_t serial, uint32_t refusal, const char *sentence);
 
 /* An event of this client changed: sends CHANGED at the end of this turn of the loop. */
-void client_note_change(struct client *, uint32_t bit);
+void client_note_change(struct holder *, uint32_t bit);
 /* Any event may have changed. */
 void client_note_all(struct client *);
 /* Sends CHANGED to all clients with noted changes. */

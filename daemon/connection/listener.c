@@ -41,11 +41,6 @@ static void on_backoff(struct ev_loop *loop _unused_, ev_timer *w, int events _u
 	listener_start_accepting(container_of(w, struct listener, w_backoff));
 }
 
-void listener_pause(struct listener *listener)
-{
-	ev_io_stop(listener->connections->loop, &listener->w_accept);
-}
-
 void listener_resume(struct listener *listener)
 {
 	if (!listener->connections || ev_is_active(&listener->w_accept))
@@ -120,7 +115,7 @@ static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 	if (listener->take)
 		return listener->take(listener, fd);
 	r = listener->socket == SOCKET_CLIENTS ? peer_identify(fd, &connections->registry->cgroups,
-							       rules_ask_for_root(connections->registry), &peer)
+							       rules_are_unguarded(connections->registry), &peer)
 					       : peer_identify_admin(fd, &peer);
 	if (r == PEER_E_GONE) {
 		disposal_close(fd);

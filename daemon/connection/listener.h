@@ -35,7 +35,5 @@ int listener_take(struct listener *, struct connections *, int fd, enum client_s
 void listener_deinit(struct listener *);
 /* Removes the socket's file alone, in a process that still may. Safe on zeros. */
 void listener_remove_files(const struct listener *);
-/* Accepts no connection until listener_resume(). */
-void listener_pause(struct listener *);
-/* Ends a pause at once. Safe on zeros. */
+/* Accepts connections again at once, after a back-off, or when w_accept was stopped. Safe on zeros. */
 void listener_resume(struct listener *);

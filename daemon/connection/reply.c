@@ -216,8 +216,10 @@ static void note_changes(struct client *client, uint16_t n)
 	client->n_changed = n;
 }
 
-void client_note_change(struct client *client, uint32_t bit)
+void client_note_change(struct holder *holder, uint32_t bit)
 {
+	struct client *client = client_of(holder);
+
 	if (client->n_changed < CHANGED_MAX)
 		client->changed[client->n_changed] = (uint16_t)bit;
 	note_changes(client, MIN(client->n_changed + 1, CHANGED_MAX + 1));
@@ -228,30 +230,28 @@ void client_note_all(struct client *client)
 	note_changes(client, CHANGED_MAX + 1);
 }
 
-static void flush_changes(struct client *client)
-{
-	struct packet *packet = client_answer(client, KIND_CHANGED, 0, 0);
-	size_t mark = encode_changed(packet, client->holder.registry->kernel->facts.payload_max);
-	uint16_t count = client->n_changed > CHANGED_MAX ? 0 : client->n_changed;
-
-	for (size_t i = 0; i < count; i++)
-		encode_changed_bit(packet, client->changed[i]);
-	encode_count(packet, mark, count);
-	client_send_packet(client, NULL, 0, false);
-}
-
 void clients_flush_changes(struct connections *connections)
 {
 	struct client *client, *next;
 
 	for (client = TAILQ_FIRST(&connections->flushing); client; client = next) {
+		uint16_t count = client->n_changed > CHANGED_MAX ? 0 : client->n_changed;
+		struct packet *packet;
+		size_t mark;
+
 		next = TAILQ_NEXT(client, changes);
 		/* Nor while the kernel is asked: the answer to the request may find no room then. */
 		if (client->waiting || client->task)
 			continue;
 		TAILQ_REMOVE(&connections->flushing, client, changes);
-		if (client->life == LIFE_OPEN)
-			flush_changes(client);
 		client->n_changed = 0;
+		if (client->life != LIFE_OPEN)
+			continue;
+		packet = client_answer(client, KIND_CHANGED, 0, 0);
+		mark = encode_changed(packet, connections->registry->kernel->facts.payload_max);
+		for (size_t i = 0; i < count; i++)
+			encode_changed_bit(packet, client->changed[i]);
+		encode_count(packet, mark, count);
+		client_send_packet(client, NULL, 0, false);
 	}
 }

@@ -170,11 +170,6 @@ struct client *scheduler_next(struct connections *connections)
 	return NULL;
 }
 
-void scheduler_charge(struct tenant *tenant)
-{
-	level_take(tenant->level, clock_now());
-}
-
 void scheduler_submitted(struct tenant *tenant, size_t calls)
 {
 	tenant->backlog += calls;

@@ -12,8 +12,6 @@ void scheduler_remove(struct client *);
 /* Takes out the client whose turn it is; NULL: none may go on now. */
 struct client *scheduler_next(struct connections *);
 
-/* The tenant has made a request: it takes a token. */
-void scheduler_charge(struct tenant *);
 /* So many calls were submitted for the tenant, or have been answered. */
 void scheduler_submitted(struct tenant *, size_t calls);
 void scheduler_answered(struct connections *, struct tenant *, size_t calls);

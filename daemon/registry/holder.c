@@ -22,8 +22,3 @@ void holder_enter(struct holder *holder)
 	ledger_enter(holder->registry->ledger, &holder->entry, ENTRY_CLIENT, holder->number, 0, &entry, sizeof(entry),
 		     "");
 }
-
-void holder_strike(struct holder *holder)
-{
-	ledger_strike(holder->registry->ledger, &holder->entry);
-}

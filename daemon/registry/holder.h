@@ -26,4 +26,3 @@ struct holder {
 
 /* In the ledger. Nothing happens for a holder without a tenant. */
 void holder_enter(struct holder *);
-void holder_strike(struct holder *);

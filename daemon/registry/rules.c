@@ -251,7 +251,7 @@ bool rules_share_streams(const struct tenant *tenant)
 }
 
 /* A client that connects while the guard holds counts as a possible root when the guard goes. */
-bool rules_ask_for_root(const struct registry *registry)
+bool rules_are_unguarded(const struct registry *registry)
 {
 	return !registry->guarded && registry->kernel->facts.backend != BACKEND_EMBEDDED;
 }
@@ -264,7 +264,7 @@ const char *rules_distrust(const struct holder *holder)
 {
 	const struct tenant *tenant = holder->tenant;
 
-	if (!rules_ask_for_root(tenant->registry) || !tenant->is_contained ||
+	if (!rules_are_unguarded(tenant->registry) || !tenant->is_contained ||
 	    rules_value(tenant, POLICY_ALLOW_HOST_ROOT)->number)
 		return NULL;
 	/* A set-user-ID program of root's can become root again. */

@@ -5,7 +5,6 @@
 
 #include "daemon/policy/policy.h"
 #include "daemon/quota/level.h"
-#include "protocol/wire.h"
 
 struct holder;
 struct registry;
@@ -29,8 +28,8 @@ void rules_forget(struct tenant *);
 bool rules_share_streams(const struct tenant *);
 /* Why the client may not have unguarded data files: it is, or may become, root of this machine in a container. NULL: it may. */
 const char *rules_distrust(const struct holder *);
-/* Whether the daemon has to find out which peers may be root of this machine. */
-bool rules_ask_for_root(const struct registry *);
+/* Whether nothing guards data files: then it matters which peers may be root of this machine. */
+bool rules_are_unguarded(const struct registry *);
 /* KeepFor=, in seconds. */
 uint32_t rules_keep_for(const struct tenant *);
 /* The flags of REGISTER that the tenant may use. */

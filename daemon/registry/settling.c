@@ -2,14 +2,29 @@
 
 #include "daemon/registry/settling.h"
 
-#include <float.h>
 #include <poll.h>
 
 #include "daemon/limits.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/timer.h"
 
-static void settling_on_timer(struct ev_loop *loop, ev_timer *w, int events);
+/* All wait equally long, so the list is in order of time. */
+void settling_resume(struct registry *registry, double now)
+{
+	struct settling *first;
+
+	while ((first = TAILQ_FIRST(&registry->settling)) && first->at <= now) {
+		TAILQ_REMOVE(&registry->settling, first, entry);
+		first->resume(first);
+	}
+	if (TAILQ_EMPTY(&registry->settling))
+		ev_timer_stop(registry->loop, &registry->w_settling);
+}
+
+static void settling_on_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+{
+	settling_resume(container_of(w, struct registry, w_settling), clock_now());
+}
 
 void settling_wait(struct registry *registry, struct settling *settling, void (*resume)(struct settling *))
 {
@@ -23,19 +38,6 @@ void settling_wait(struct registry *registry, struct settling *settling, void (*
 bool settling_goes_on(const struct settling *settling)
 {
 	return settling->waits < SETTLE_TRIES;
-}
-
-/* All wait equally long, so the list is in order of time. */
-static void settling_resume(struct registry *registry, double now)
-{
-	struct settling *first;
-
-	while ((first = TAILQ_FIRST(&registry->settling)) && first->at <= now) {
-		TAILQ_REMOVE(&registry->settling, first, entry);
-		first->resume(first);
-	}
-	if (TAILQ_EMPTY(&registry->settling))
-		ev_timer_stop(registry->loop, &registry->w_settling);
 }
 
 int settling_await(struct registry *registry, const bool *under_way)
@@ -58,14 +60,4 @@ int settling_await(struct registry *registry, const bool *under_way)
 	if (r < 0)
 		kernel_cancel(registry->kernel);
 	return r;
-}
-
-void settling_end(struct registry *registry)
-{
-	settling_resume(registry, DBL_MAX);
-}
-
-static void settling_on_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
-{
-	settling_resume(container_of(w, struct registry, w_settling), clock_now());
 }

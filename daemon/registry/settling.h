@@ -22,5 +22,5 @@ void settling_wait(struct registry *, struct settling *, void (*resume)(struct s
 bool settling_goes_on(const struct settling *);
 /* For the start: dispatches the kernel until nothing is under way. 0 or a negative errno. */
 int settling_await(struct registry *, const bool *under_way);
-/* For the end: resumes all that wait. The kernel answers each call at once by then. */
-void settling_end(struct registry *);
+/* Resumes all that have waited until this time. For the end, with DBL_MAX: the kernel answers each call at once by then. */
+void settling_resume(struct registry *, double now);

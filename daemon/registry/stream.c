@@ -179,16 +179,11 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 	return stream->users > own || stream->sent;
 }
 
-static bool is_unguarded(const struct registry *registry)
-{
-	return registry->kernel->facts.backend != BACKEND_EMBEDDED && !registry->guarded;
-}
-
 static bool wants_probing(const struct stream *stream)
 {
 	const struct registry *registry = stream->registry;
 
-	return is_unguarded(registry) && stream->made && (stream->users > 0 || stream->kept) &&
+	return rules_are_unguarded(registry) && stream->made && (stream->users > 0 || stream->kept) &&
 	       !stream->self_registered;
 }
 
@@ -287,8 +282,9 @@ bool streams_are_suspect(const struct tenant *tenant)
 {
 	const struct registry *registry = tenant->registry;
 
-	return is_unguarded(registry) && (tenant->self_registered > 0 ||
-					  (tenant->unwatched > 0 && registry->others.least > tenant->foreign_before));
+	return rules_are_unguarded(registry) &&
+	       (tenant->self_registered > 0 ||
+		(tenant->unwatched > 0 && registry->others.least > tenant->foreign_before));
 }
 
 /* Nothing is registered on it from now on, and the kernel forgets it. */
@@ -359,7 +355,7 @@ void stream_leave(struct stream *stream)
 	stream->fd = fd_close(stream->fd);
 	stream->closed = true;
 	/* Without our copy its indexes can't be checked any more: only the kernel's list of events shows a change. */
-	if (is_unguarded(stream->registry)) {
+	if (rules_are_unguarded(stream->registry)) {
 		stream->unwatched = true;
 		tenant->self_registered += stream->self_registered;
 		if (tenant->unwatched++ == 0) {

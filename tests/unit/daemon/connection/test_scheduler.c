@@ -121,7 +121,7 @@ TEST(tenant_over_its_rate_delays_new_requests_alone)
 	const struct tenant *tenant = tenant_of(&c[0]);
 
 	set_rate(&c[0], 1);
-	scheduler_charge(tenant_of(&c[0]));
+	level_take(tenant_of(&c[0])->level, clock_now());
 	task_begin(&task, c[2].client);
 	ADD(&c[0], &other);
 	EXPECT(world, &other);
@@ -147,7 +147,7 @@ TEST(client_that_hangs_up_while_delayed_is_closed)
 	CLIENTS(c, world, 2);
 
 	set_rate(&c[0], 1);
-	scheduler_charge(tenant_of(&c[0]));
+	level_take(tenant_of(&c[0])->level, clock_now());
 	inflight_add(c[0].client, 1);
 	ADD(&c[0]);
 	expect_turns(world, NULL, 0);
@@ -169,7 +169,7 @@ TEST(delayed_client_that_cant_be_watched_is_closed)
 	struct tenant *tenant = tenant_of(&c[0]);
 
 	set_rate(&c[0], 1);
-	scheduler_charge(tenant);
+	level_take(tenant->level, clock_now());
 	ck_assert_int_eq(epoll_ctl(loop_epoll, EPOLL_CTL_DEL, c[0].client->fd, NULL), 0);
 	c[0].client->events = 0;
 	epoll_is_full = true;
@@ -195,7 +195,7 @@ TEST(hangups_of_many_delayed_clients_are_noticed)
 		ends[i] = end_welcomed(world, 1);
 	tenant = tenant_of(&ends[0]);
 	set_rate(&ends[0], 1);
-	scheduler_charge(tenant);
+	level_take(tenant->level, clock_now());
 	for (unsigned i = 0; i < MANY; i++)
 		scheduler_add(ends[i].client);
 	expect_turns(world, NULL, 0);
