@@ -124,6 +124,8 @@ check 'a histogram counts by powers of two' json \
 check '… as text, in the order of the ranges' says '^counted	<= 16	8$' count --key=n.log2
 check '… with bars on a terminal' says '^counted  <= 128    35  #{30} *$' count --width=80 --key=n.log2
 check '… and says how many' grep -q '^userevctl: 100 records counted' "$scratch/errors"
+check 'a histogram counts by program' says '^counted	direct .*	100$' count --key=common_pid.execname
+check '… and by numbers, in hexadecimal' says '^counted	(0x)?63	1$' count --key=n.hex
 check 'a filter leaves records out' json 'sorted(one["keys"]["n"] for one in it) == [97, 98, 99] and it[0]["event"] == "counted"' \
 	count --json --key=n --filter='n > 96'
 check 'sums of values are shown' json 'it["hits"] == 100 and it["values"] == {"n": 4950}' count --json --key=common_pid --value=n
