@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- *	kill_at N COMMAND [ARGUMENT…]
+ *	kill_at [--stop] N COMMAND [ARGUMENT…]
  *
  * Kills the command before its Nth system call that may change something. Between two of them nothing changes, so with each N the command
  * was killed in each state that it goes through. The exit status is 137; the command's own if it ends before that.
+ *
+ * --stop: stops it at that call instead (SIGSTOP); it goes on after a SIGCONT.
  */
 
 #include <fcntl.h>
@@ -45,8 +47,21 @@ static bool may_change(const struct ptrace_syscall_info *call)
 	return false;
 }
 
-/* The command's status. `calls`: it is killed at the last of so many. */
-static int run_until(pid_t command, unsigned long calls)
+/* Also waits for the end of a command that is stopped. */
+static int end_at_call(pid_t command, bool stop)
+{
+	int status;
+
+	kill(command, stop ? SIGSTOP : SIGKILL);
+	if (stop && ptrace(PTRACE_DETACH, command, NULL, NULL) < 0)
+		die("PTRACE_DETACH");
+	if (waitpid(command, &status, 0) != command)
+		die("waitpid");
+	return status;
+}
+
+/* The command's status. `calls`: it is killed or stopped at the last of so many. */
+static int run_until(pid_t command, unsigned long calls, bool stop)
 {
 	int status, passed = 0;
 
@@ -59,8 +74,8 @@ static int run_until(pid_t command, unsigned long calls)
 		else if (ptrace(PTRACE_GET_SYSCALL_INFO, command, (void *)sizeof(call), &call) < 0)
 			die("PTRACE_GET_SYSCALL_INFO");
 		if (call.op == PTRACE_SYSCALL_INFO_ENTRY && may_change(&call) && --calls == 0)
-			kill(command, SIGKILL);
-		else if (ptrace(PTRACE_SYSCALL, command, NULL, (void *)(intptr_t)passed) < 0)
+			return end_at_call(command, stop);
+		if (ptrace(PTRACE_SYSCALL, command, NULL, (void *)(intptr_t)passed) < 0)
 			die("PTRACE_SYSCALL");
 	}
 	return status;
@@ -68,12 +83,13 @@ static int run_until(pid_t command, unsigned long calls)
 
 int main(int argc, char **argv)
 {
-	unsigned long calls = argc > 2 ? strtoul(argv[1], NULL, 10) : 0;
+	const bool stop = argc > 1 && strcmp(argv[1], "--stop") == 0;
+	unsigned long calls = argc > 2 + stop ? strtoul(argv[1 + stop], NULL, 10) : 0;
 	pid_t command;
 	int status;
 
 	if (calls == 0) {
-		fprintf(stderr, "usage: kill_at N COMMAND [ARGUMENT...]\n");
+		fprintf(stderr, "usage: kill_at [--stop] N COMMAND [ARGUMENT...]\n");
 		return EXIT_BROKEN;
 	}
 	command = fork();
@@ -81,14 +97,14 @@ int main(int argc, char **argv)
 		/* The parent sets its options before the command begins. */
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || raise(SIGSTOP) != 0)
 			die("PTRACE_TRACEME");
-		execvp(argv[2], &argv[2]);
-		die(argv[2]);
+		execvp(argv[2 + stop], &argv[2 + stop]);
+		die(argv[2 + stop]);
 	}
 	if (command < 0 || waitpid(command, &status, 0) != command || !WIFSTOPPED(status))
 		die("fork");
 	if (ptrace(PTRACE_SETOPTIONS, command, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) < 0 ||
 	    ptrace(PTRACE_SYSCALL, command, NULL, NULL) < 0)
 		die("PTRACE_SETOPTIONS");
-	status = run_until(command, calls);
+	status = run_until(command, calls, stop);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -136,7 +136,7 @@ is_as_it_was_made()
 			it["snapshot"] == "none" and it["children"] and set(it["pids"].split(",")) >= {"1", "2"} and
 			{one["event"]: (one["filter"], one["triggers"]) for one in it["event_list"]} ==
 			{"counted": ("n > 5", ["snapshot:count=3 if n == 7"]), "sched_switch": ("prev_pid == 1", [])})' session show shown --json &&
-		says '^filter	sched_switch: prev_pid == 1$' session show shown && says '^trigger	counted: snapshot' session show shown &&
+		grep -qF '[mono]' $tracefs/instances/userevd-shown/trace_clock && says '^filter	sched_switch: prev_pid == 1$' session show shown && says '^trigger	counted: snapshot' session show shown &&
 		session destroy shown
 }
 
@@ -161,7 +161,7 @@ selects_processes()
 {
 	session create one --event=counted --pid=$program && session create none --event=counted --pid=1 || return
 	count_now
-	has one 0 99 && [ -z "$(numbers none)" ] && session destroy one && session destroy none
+	has one 0 99 && [ -z "$(numbers none)" ] && json 'not it["children"]' session show one --json && session destroy one && session destroy none
 }
 
 writes_a_file()
@@ -191,18 +191,55 @@ leaves_the_rest()
 		[ "$(head -1 "$scratch/rest")" -gt 1 ] && diff <(seq "$(head -1 "$scratch/rest")" 9999) "$scratch/rest"
 }
 
-# Without snapshots in the kernel: the session's own buffers are read.
-reads_without_snapshots()
+# The session `plain` where the kernel has no snapshots: its own buffers are read.
+plain_snapshot()
 {
 	local cpus=$tracefs/instances/userevd-plain/per_cpu
-	session create plain --event=counted || return
-	count_now
-	mkdir "$scratch/cpu0"
+	rm -rf "$scratch/cpu0" && mkdir "$scratch/cpu0"
 	# shellcheck disable=SC2016 # in the shell of the namespace
 	unshare -m sh -ec 'mount --bind "$0/cpu0" "$1"; mount -t tmpfs none "$0/cpu0"; touch "$0/cpu0/trace_pipe_raw" "$0/cpu0/stats"
 		mount --bind "$1/trace_pipe_raw" "$0/cpu0/trace_pipe_raw"; mount --bind "$1/stats" "$0/cpu0/stats"
-		exec "$2" session snapshot plain' "$cpus" "$scratch/cpu0" "$ctl" | sed -n 's/.*	n=//p' >"$scratch/plain"
-	diff <(seq 0 99) "$scratch/plain" && says '^plain	on	flight-recorder	1	0	0	' session list && session destroy plain
+		exec "$2" session snapshot plain' "$cpus" "$scratch/cpu0" "$ctl" | sed -n 's/.*	n=//p'
+}
+
+# It goes on if it did before.
+reads_without_snapshots()
+{
+	session create plain --event=counted || return
+	count_now
+	diff <(seq 0 99) <(plain_snapshot) && says '^plain	on	flight-recorder	1	0	0	' session list && session stop plain || return
+	[ -z "$(plain_snapshot)" ] && says '^plain	stopped	' session list && session destroy plain
+}
+
+# Each with a probe of its own.
+lists_by_name()
+{
+	local name
+	for name in b c a; do
+		session create $name --event=counted --probe="e:odd user_events.counted m=\$n:u32" || return
+	done
+	diff <(printf '%s\n' a b c) <(session list | cut -f1) && json 'len(it["probes"]) == 1 and "userevd_b/odd" in it["probes"][0]' session show b --json &&
+		for name in a b c; do
+			session destroy $name || return
+		done
+}
+
+# While a program writes all the time: a filter counts from the first record on, and a trigger has a record to show.
+are_there_from_the_first_record_on()
+{
+	local i writer status=0
+	"$B/tests/direct" --hold --every=1 --count=100000000 --number=n 'steady u32 n' >/dev/null &
+	writer=$!
+	within grep -qw steady $tracefs/user_events_status
+	for i in 1 2 3; do
+		session create first --event=steady --filter='n == 4294967295' && session create triggered --event=steady --size=8k --trigger='snapshot:1 if n != 4294967295' &&
+			within says '^snapshot	taken$' session show triggered && [ -z "$(session snapshot first)" ] &&
+			session snapshot triggered | grep -q '	steady	n=' || status=1
+		session destroy first && session destroy triggered || status=1
+	done
+	kill $writer
+	wait $writer
+	return $status
 }
 
 # The event of a kernel function, and one made of the program's event, beside an event of the kernel's.
@@ -237,11 +274,11 @@ reads_as_text()
 		says '	sched_switch	prev_comm=.*==> next_comm=' session snapshot text && session destroy text
 }
 
-# runs_tracer TRACER OPTION…: the event has its name.
+# runs_tracer TRACER OPTION…: the event has its name. $all: an expression about each record.
 runs_tracer()
 {
 	session create tracer --size=64k --tracer="$@" && within grep -q . $tracefs/instances/userevd-tracer/trace_pipe || return
-	says "^tracer	$1$" session show tracer && within json "it[-1]['event'] == '$1'" session snapshot tracer --json &&
+	says "^tracer	$1$" session show tracer && within json "it[-1]['event'] == '$1' and all(${all-True} for one in it if 'event' in one)" session snapshot tracer --json &&
 		session destroy tracer
 }
 
@@ -310,6 +347,39 @@ listing()
 listing_is_the_same()
 {
 	diff "$scratch/listing" <(listing)
+}
+
+# A command waits while another one makes a session, instead of removing what is there of it.
+waits_for_a_create()
+{
+	local creating child list status
+	"$B/tests/kill_at" --stop 12 "$ctl" session create "${victim[@]}" >/dev/null 2>&1 &
+	creating=$!
+	within is_stopped $creating
+	child=$(pgrep -P $creating)
+	"$ctl" session list >/dev/null 2>&1 &
+	list=$!
+	within waits_or_has_ended $list
+	[ -d $tracefs/instances/userevd-victim ] && waits_for_a_lock $list
+	status=$?
+	kill -CONT "$child"
+	wait $list
+	wait $creating && [ $status = 0 ] && is_whole && session destroy victim && nothing_is_left
+}
+
+waits_for_a_lock()
+{
+	grep -qE -- "-> FLOCK .* $1 " /proc/locks
+}
+
+waits_or_has_ended()
+{
+	waits_for_a_lock "$1" || [ ! -e "/proc/$1" ] || grep -q 'State:.*Z' "/proc/$1/status"
+}
+
+is_stopped()
+{
+	grep -q 'State:.*T (stopped)' "/proc/$(pgrep -P "$1")/status"
 }
 
 is_whole()
@@ -450,11 +520,13 @@ check 'a kernel without snapshots' counted 100 reads_without_snapshots
 check 'events of the kernel, and probes' counted 100 records_probes
 check '… as text' reads_as_text
 check '… and lines of the trace_marker' counted 100 has_marks
+check 'sessions are listed by name' counted 100 lists_by_name
+check 'filters and triggers are there from the first record on' are_there_from_the_first_record_on
 check 'nobody else is disturbed' counted 100 disturbs_nobody
 # All functions of all processes would be slow.
 runs_tracer_of_functions()
 {
-	runs_tracer function --pid="$program"
+	all="one['pid'] == $program" runs_tracer function --pid="$program"
 }
 
 check 'the tracer of functions' counted 100 runs_tracer_of_functions
@@ -478,6 +550,7 @@ for verb in snapshot stop list show; do
 	least=1 check "… and $verb" kills $verb "${name[@]}"
 done
 check '… and no file of tracefs is new, or missing' listing_is_the_same
+check 'a command waits for another one' waits_for_a_create
 check 'parts of a session are removed' finishes_parts
 check '… and nothing of others' leaves_others_alone
 check 'a session that is read stays' stays_while_it_is_read
@@ -507,7 +580,10 @@ check '… is listed' says "^$longest	" session list
 check '… only once' says 'a session .* exists' session create --event=counted "$longest"
 check '… has no room for probes' says 'too long for a session with probes' session create "${longest%n}" --probe='e:odd user_events.counted m=$n:u32'
 check '… and is destroyed' session destroy "$longest"
+session create --event=counted similar >/dev/null 2>&1
 check 'a session that is not there is an error' exits 1 session stop nosuch
+check '… with the name of one like it' says "Did you mean 'similar'" session stop similr
+session destroy similar >/dev/null 2>&1
 check 'an unknown verb is a wrong usage' exits 2 session nonsense
 check 'a verb without its name is a wrong usage' exits 2 session destroy
 echo '# files'
@@ -556,7 +632,10 @@ is_of_a_tenant()
 		all(one["tenant"].startswith("/") and one["comm"] == "requests" for one in it))' session snapshot lasting --json
 }
 
+echo 'u:shop_foreign u32 n' >>$tracefs/dynamic_events
 check 'a pattern selects events of programs' session create lasting --event='shop*'
+check '… and no foreign ones' json '[one["event"] for one in it["event_list"]] == ["shop_request"]' session show lasting --json
+echo '!u:shop_foreign' >>$tracefs/dynamic_events
 check '… and they are recorded' within grows 0
 end $daemon 2>/dev/null
 check 'the session survives the daemon' says '^lasting	on	flight-recorder	1	' session list
