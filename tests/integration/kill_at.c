@@ -6,7 +6,7 @@
  * Kills the command before its Nth system call that may change something. Between two of them nothing changes, so with each N the command
  * was killed in each state that it goes through. The exit status is 137; the command's own if it ends before that.
  *
- * --stop: stops it at that call instead (SIGSTOP); it goes on after a SIGCONT.
+ * --stop: stops it behind that call instead (SIGSTOP); it goes on after a SIGCONT.
  */
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static int end_at_call(pid_t command, bool stop)
 	return status;
 }
 
-/* The command's status. `calls`: it is killed or stopped at the last of so many. */
+/* The command's status. `calls`: it is killed before the last of so many, or stopped behind it. */
 static int run_until(pid_t command, unsigned long calls, bool stop)
 {
 	int status, passed = 0;

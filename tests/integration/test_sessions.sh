@@ -224,18 +224,35 @@ lists_by_name()
 		done
 }
 
-# While a program writes all the time: a filter counts from the first record on, and a trigger has a record to show.
+# stopped_create CALL OPTION…: while a program writes, `create` is stopped behind this call, so that records come at this moment.
+stopped_create()
+{
+	local creating child
+	"$B/tests/kill_at" --stop "$1" "$ctl" session create "${@:2}" >/dev/null 2>&1 &
+	creating=$!
+	within is_stopped_or_has_ended $creating
+	child=$(pgrep -P $creating) && sleep 0.05 && kill -CONT "$child"
+	wait $creating
+}
+
+is_stopped_or_has_ended()
+{
+	is_stopped "$1" || ! pgrep -P "$1"
+}
+
+# A filter counts from the first record on, and a trigger has a record to show.
 are_there_from_the_first_record_on()
 {
-	local i writer status=0
+	local call writer status=0
 	"$B/tests/direct" --hold --every=1 --count=100000000 --number=n 'steady u32 n' >/dev/null &
 	writer=$!
 	within grep -qw steady $tracefs/user_events_status
-	for i in 1 2 3; do
-		session create first --event=steady --filter='n == 4294967295' && session create triggered --event=steady --size=8k --trigger='snapshot:1 if n != 4294967295' &&
-			within says '^snapshot	taken$' session show triggered && [ -z "$(session snapshot first)" ] &&
-			session snapshot triggered | grep -q '	steady	n=' || status=1
+	for call in {9..17}; do
+		stopped_create $call first --event=steady --filter='n == 4294967295' && [ -z "$(session snapshot first)" ] &&
+			stopped_create $call triggered --event=steady --trigger='snapshot:1 if n != 4294967295' &&
+			within says '^snapshot	taken$' session show triggered || { echo "stopped at call $call"; status=1; }
 		session destroy first && session destroy triggered || status=1
+		[ $status = 0 ] || break
 	done
 	kill $writer
 	wait $writer
