@@ -6,7 +6,7 @@
 #	cri.py start MANIFEST UID CGROUP	prints the id of the pod and that of the container
 #	cri.py pid CONTAINER
 #	cri.py exec CONTAINER COMMAND…
-#	cri.py stop POD CONTAINER [SECONDS]	after SIGTERM it has that long (default 0)
+#	cri.py stop POD CONTAINER [SECONDS]	after SIGTERM it has that long (default 0); prints the container's exit status
 #
 # UID and CGROUP are the pod's; its ConfigMaps are in MANIFEST, too. A key of a manifest that has a meaning for the engine, and is not
 # known here, is an error. Numbers of fields are those of runtime/v1/api.proto of cri-api.
@@ -190,6 +190,8 @@ def execute(container_id, *command):
 
 def stop(pod_id, container_id, seconds="0"):
     call("StopContainer", {1: container_id, 2: int(seconds)})
+    status = decode(call("ContainerStatus", {1: container_id})[1][0])
+    print(status.get(7, [0])[0])
     call("RemoveContainer", {1: container_id})
     call("StopPodSandbox", {1: pod_id})
     call("RemovePodSandbox", {1: pod_id})
