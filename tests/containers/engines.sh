@@ -24,6 +24,7 @@ storage=/var/lib/userevd-containers
 unguarded=/etc/userevd/policy.d/10-unguarded.conf
 page=$PWD/systemd/userevd-containers.7
 user=1000 # its account in the container
+containers=(shop bank) # that have files or a user of their own, if the engine wants that
 
 # command_of WORDS…: the line of the manual that begins so, up to the placeholder.
 command_of()
@@ -66,11 +67,16 @@ storage_of()
 	done
 }
 
-prepare_files()
+prepare_containers()
 {
-	install_it && install "$B/examples/requests" /usr/bin/shop-requests && systemctl start "${sockets[@]}" &&
+	install "$B/examples/requests" /usr/bin/shop-requests &&
 		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests &&
 		systemctl start dbus.socket systemd-logind systemd-machined
+}
+
+prepare_files()
+{
+	install_it && systemctl start "${sockets[@]}" && prepare_containers
 }
 
 has_guard()
@@ -194,7 +200,10 @@ add_user()
 
 prepare_podman_rootless()
 {
-	add_user shop && add_user bank
+	local name
+	for name in "${containers[@]}"; do
+		add_user "$name" || return 1
+	done
 }
 
 version_podman_rootless()
@@ -319,7 +328,7 @@ like docker_cgroupfs docker
 
 prepare_containerd()
 {
-	storage_of /var/lib/containerd && systemctl start containerd && use_example_policy 20-containers.conf
+	{ mountpoint --quiet /var/lib/containerd || storage_of /var/lib/containerd; } && systemctl start containerd && use_example_policy 20-containers.conf
 }
 
 version_containerd()
@@ -371,7 +380,7 @@ outlive_containerd()
 prepare_nspawn()
 {
 	local name
-	for name in shop bank; do
+	for name in "${containers[@]}"; do
 		cp -a $storage/files "$storage/$name" || return 1
 	done
 }
@@ -434,7 +443,7 @@ prepare_lxc()
 	local name
 	cp -a $storage/files $storage/shifted && find $storage/shifted -exec chown --no-dereference 300000:300000 {} + &&
 		tee -a /etc/subuid /etc/subgid <<<root:300000:65536 && use_example_policy 20-containers.conf || return 1
-	for name in shop bank; do
+	for name in "${containers[@]}"; do
 		mkdir -p "/var/lib/lxc/$name" || return 1
 		cat >"/var/lib/lxc/$name/config" <<-END
 			lxc.include = /usr/share/lxc/config/common.conf
