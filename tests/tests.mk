@@ -70,6 +70,8 @@ SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 CONTAINER_TESTS := tests/containers/test_containers.sh
 IMAGE_TESTS := tests/containers/test_image.sh tests/containers/test_daemonset.sh
 UPGRADE_TESTS := tests/containers/test_upgrade.sh
+OLD_CONTAINER_TESTS := tests/containers/test_cgroup_versions.sh
+PRIVILEGE_TESTS := tests/containers/test_privileges.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
@@ -167,7 +169,8 @@ check-containers: test-dependencies kernels
 	$(Q)ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) \
 		$(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS) $(if $(ENGINES),,tests/containers/test_mounts.sh tests/integration/test_name.sh)) \
 		--guest 6.12+packages $(B) $(UPGRADE_TESTS) \
-		$(if $(ENGINES),,--guest 6.12+image $(B) $(IMAGE_TESTS) --guest 6.12+hybrid $(B) $(OLD_TESTS) --guest 6.12+legacy $(B) $(OLD_TESTS))
+		$(if $(ENGINES),,--guest 6.12+image $(B) $(IMAGE_TESTS) $(PRIVILEGE_TESTS) \
+			--guest 6.12+hybrid $(B) $(OLD_TESTS) $(OLD_CONTAINER_TESTS) --guest 6.12+legacy $(B) $(OLD_TESTS) $(OLD_CONTAINER_TESTS))
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
 check-speed: test-dependencies kernel-6.12

@@ -247,8 +247,8 @@ for one in "${engines[@]}"; do
 done
 read -ra left_out <<<"$long"
 left_out+=('all rows on Linux 6.1' 'daemon and keeper restarted and killed alone, without the daemon and without the engine, in each row'
-	test_mounts.sh test_image.sh test_daemonset.sh test_upgrade.sh 'test_old_cgroups.sh with hybrid cgroups'
-	'test_name.sh with a thousand processes')
+	test_mounts.sh test_image.sh test_daemonset.sh test_privileges.sh test_upgrade.sh test_cgroup_versions.sh
+	'test_old_cgroups.sh with hybrid cgroups' 'test_name.sh with a thousand processes')
 printf -v skipped '%s, ' "${left_out[@]}"
 skipped="${#left_out[@]} skipped: make check-containers also runs ${skipped%, }; make check-packages test_packages.sh"
 [ -z "${ENGINES-}" ] || skipped=
