@@ -173,6 +173,21 @@ fi
 check 'that is no obstacle' grep -q '^Events work from here' "$scratch/said"
 over
 
+# The event is on before doctor asks for its records.
+finds_its_record()
+{
+	local _
+	for _ in {1..10}; do
+		"$ctl" --socket="$socket" --control-socket="$control" doctor >"$scratch/said" || { cat "$scratch/said"; return 1; }
+	done
+}
+
+policy ''
+daemon --backend=embedded
+start "$scratch/tail" "$ctl" --control-socket="$control" tail '*'
+check 'another tail is no obstacle' finds_its_record
+over
+
 # --- a kernel that has them, and no guard ---
 
 own_cgroup()

@@ -96,7 +96,8 @@ static int trace_record(struct doctor *doctor, struct tracing *tracing)
 	readable.fd = tracing->fd;
 	for (int turns = 0; r == EXIT_DONE && trouble && written >= 0 && !tracing->over && turns < TRACE_TURNS;
 	     turns++) {
-		if (written == 0 && userev_enabled(&doctor->event)) {
+		/* With another tracer the event is on before the daemon has answered this one. */
+		if (turns > 0 && written == 0 && userev_enabled(&doctor->event)) {
 			written = userev_write(&doctor->event, &number, sizeof(number));
 			trouble = written < 0 ? strerror((int)-written) : "it was written";
 		}
