@@ -20,10 +20,11 @@ keeper	SYS_RESOURCE	can't use user_events: Too many references: cannot splice
 keeper	SYS_PTRACE	nsenter: cannot open /proc/1/ns/cgroup: Permission denied
 keeper	SETPCAP	can't use user_events: Operation not permitted
 keeper	CHOWN	can't listen on /run/userevd-keeper/keeper.sock: Operation not permitted
-keeper	root	can't make a cgroup for the keeper: Permission denied
+keeper	root	can't listen on /run/userevd-keeper/keeper.sock: Permission denied
 keeper	hostPID	can't make a cgroup for the keeper: Permission denied
 keeper	mount keeper	can't listen on /run/userevd-keeper/keeper.sock: No such file or directory
 keeper	mount cgroup	no guard \(there is no cgroup v2\)
+keeper	mount tracing	can't use user_events: Read-only file system
 userevd	SYS_ADMIN	nsenter: reassociate to namespace 'ns/cgroup' failed: Operation not permitted
 userevd	SYS_PTRACE	nsenter: cannot open /proc/1/ns/cgroup: Permission denied
 userevd	SETUID	can't give up root's privileges: Operation not permitted
@@ -31,6 +32,10 @@ userevd	SETGID	can't give up root's privileges: Operation not permitted
 userevd	SETPCAP	can't give up root's privileges: Operation not permitted
 userevd	CHOWN	can't keep the policy in /var/lib/userevd/state for the next start: Permission denied
 userevd	DAC_OVERRIDE	can't talk to the keeper at /run/userevd-keeper/keeper.sock: Permission denied
+userevd	hostPID	can't see your process: it is outside of the daemon's pid namespace
+userevd	mount run	can't listen on /run/userevd/client/userevd.sock: No such file or directory
+userevd	mount state	can't keep the policy in /var/lib/userevd/state for the next start: No such file or directory
+userevd	mount policy	poor has an event
 END
 )
 
