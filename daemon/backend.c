@@ -188,6 +188,8 @@ static bool another_attempt(const struct options *options, int error, unsigned t
 {
 	const bool may_start = options->keeper_socket_required && (error == -ENOENT || error == -ECONNREFUSED);
 
+	if (may_start && tries == 1)
+		log_notice("waiting for the keeper at %s: %s", options->keeper_socket, strerror(-error));
 	return error != -ETIMEDOUT && tries < (may_start ? KEEPER_START_TRIES : KEEPER_TRIES) &&
 	       usleep((useconds_t)(KEEPER_INTERVAL * 1e6)) == 0;
 }

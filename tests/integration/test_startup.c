@@ -230,6 +230,20 @@ TEST(daemon_ends_with_its_parent_if_asked)
 }
 
 /* tests/unit/daemon/test_options.c has all options. */
+TEST(daemon_logs_that_it_waits_for_a_keeper)
+{
+	static const char script[] =
+		"\"$0\" --foreground --socket=\"$1/s\" --control-socket=\"$1/c\" --keeper-socket=\"$1/k\" 2>\"$1/log\" & "
+		"while ! grep -q \"waiting for the keeper at $1/k: No such file\" \"$1/log\"; do sleep 0.01; done; "
+		"kill -KILL $!; rm \"$1/log\"";
+	char directory[64], output[1024];
+	const char *const argv[] = { "/bin/sh", "-c", script, built("userevd"), directory, NULL };
+
+	make_temporary_directory(directory, sizeof(directory));
+	ck_assert_int_eq(run_command(NULL, output, sizeof(output), argv), 0);
+	ck_assert_int_eq(rmdir(directory), 0);
+}
+
 TEST(options_have_their_exit_status_and_output)
 {
 	static const struct {
