@@ -34,6 +34,7 @@ userevd	CHOWN	can't keep the policy in /var/lib/userevd/state for the next start
 userevd	DAC_OVERRIDE	can't talk to the keeper at /run/userevd-keeper/keeper.sock: Permission denied
 userevd	hostPID	can't see your process: it is outside of the daemon's pid namespace
 userevd	mount run	can't listen on /run/userevd/client/userevd.sock: No such file or directory
+userevd	mount keeper	waiting for the keeper at /run/userevd-keeper/keeper.sock: No such file or directory
 userevd	mount state	can't keep the policy in /var/lib/userevd/state for the next start: No such file or directory
 userevd	mount policy	poor has an event
 END
