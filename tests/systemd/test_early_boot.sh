@@ -71,7 +71,8 @@ failure_leaves_records()
 		"ExecStart=sh -c \"for n in 0 1; do userevctl emit 'boot_step u32 number' number=%i\$\$n; done; exit 7\"" >/run/systemd/system/fails@.service
 	systemctl daemon-reload
 	for number in 1 2; do
-		! systemctl start fails@$number && within 120 grep -rq "number=${number}1$" $folder || return
+		! systemctl start fails@$number && within 120 grep -rq "number=${number}1$" $folder &&
+			within 120 says '^inactive$' systemctl show --property=ActiveState --value userevd-snapshot@flight || return
 	done
 	systemctl reset-failed 'fails@*'
 	diff <(printf 'number=%d\n' 10 11 20 21) <(cat $folder/flight-"$(date +%Y)"* | grep -o 'number=.*') && says_nothing find $folder -type f ! -perm 600 &&
