@@ -56,10 +56,10 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
-	$(addprefix tests/integration/,test_conformance.py test_faults_pair.py test_counting.sh test_delete.sh test_filters.sh test_interoperation.sh test_stats.sh test_tracing.sh)
+	$(addprefix tests/integration/,test_conformance.py test_faults_pair.py test_counting.sh test_delete.sh test_filters.sh test_interoperation.sh test_sessions.sh test_stats.sh test_tracing.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
 # Pages and data files are the same for a client on each kernel.
-GUEST_TESTS_6_12 = $(GUEST_TESTS) $(addprefix tests/integration/,test_name.sh test_python.py test_sessions.sh test_tutorial.sh)
+GUEST_TESTS_6_12 = $(GUEST_TESTS) $(addprefix tests/integration/,test_name.sh test_python.py test_tutorial.sh)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix tests/integration/,test_doctor.sh test_examples.sh test_recording_tracefs.sh) \
 	$(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
 # One processor writes records while another enables events.
