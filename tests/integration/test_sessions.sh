@@ -366,7 +366,7 @@ listing_is_the_same()
 	diff "$scratch/listing" <(listing)
 }
 
-# A command waits while another one makes a session, instead of removing what is there of it.
+# While one command creates a session, another waits, and does not remove the parts of an unfinished session.
 waits_for_a_create()
 {
 	local creating child list status
@@ -567,7 +567,7 @@ for verb in snapshot stop list show; do
 	least=1 check "… and $verb" kills $verb "${name[@]}"
 done
 check '… and no file of tracefs is new, or missing' listing_is_the_same
-check 'a command waits for another one' waits_for_a_create
+check 'a command waits while another creates a session' waits_for_a_create
 check 'parts of a session are removed' finishes_parts
 check '… and nothing of others' leaves_others_alone
 check 'a session that is read stays' stays_while_it_is_read
