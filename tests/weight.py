@@ -21,6 +21,7 @@ SHORT_FUNCTION = 10
 
 FUNCTION = re.compile(r"^(?P<static>static )?(?:inline )?(?:[A-Za-z_][\w ]*[ *]+)(?P<name>[a-z_]\w*)\((?:[^;{]*)\)(?: _\w+_(?:\([^)]*\))?)?\n\{\n"
                       r"(?P<body>.*?)^\}", re.M | re.S)
+ATTRIBUTE = re.compile(r"(?:__attribute__\(\(.*?\)\)|_printf_\(\d+, \d+\)) ")
 
 
 def files(root):
@@ -65,7 +66,7 @@ class Tree:
         """Of the product: (file, name, lines from its name to its end, static)."""
         for name in self.product:
             if is_c(name):
-                for found in FUNCTION.finditer(self.text[name]):
+                for found in FUNCTION.finditer(ATTRIBUTE.sub("", self.text[name])):
                     yield name, found["name"], found[0].count("\n") + 1, bool(found["static"])
 
     def is_one_shot(self, name, function):
@@ -110,13 +111,14 @@ def report(tree):
     for name, function in one_shot if arguments.list else []:
         print(f"          {function}() in {name}")
 
-    where = collections.defaultdict(list)
+    # A second definition in the same file is under #else.
+    where = collections.defaultdict(set)
     for name, function, _, _ in functions:
-        where[function].append(name)
+        where[function].add(name)
     shared = {function: names for function, names in where.items() if len(names) > 1 and function != "main"}
     print(f"{sum(map(len, shared.values()))} functions share {len(shared)} names")
     for function in sorted(shared, key=lambda one: -len(shared[one])) if arguments.list else []:
-        print(f"          {function}: {' '.join(shared[function])}")
+        print(f"          {function}: {' '.join(sorted(shared[function]))}")
 
     print(f"\nFiles of more than {LONG_FILE} lines of code:")
     for lines, name in sorted(((tree.lines[name], name) for name in tree.product + tree.tests if tree.lines[name] > LONG_FILE), reverse=True):
