@@ -81,7 +81,7 @@ void numbers_of_tenant(const struct tenant *tenant, struct number ret[NUMBERS_OF
 		{ "connections", "tenant_connections", NUMBER_GAUGE, "Connections of the tenant.",
 		  tenant->connections },
 		{ "connections_max", "tenant_connections_max", NUMBER_GAUGE, "Maximum of connections of the tenant.",
-		  limit_or_absent(tenant->rules.max_connections) },
+		  limit_or_absent(tenant->level->own[RESOURCE_CONNECTIONS].maximum) },
 		{ "in_flight", "tenant_fds_in_flight", NUMBER_GAUGE,
 		  "File descriptors sent to clients of the tenant and not received yet.", tenant->in_flight },
 		{ "files", "tenant_files", NUMBER_GAUGE, "Data files of the tenant, with those that linger.",

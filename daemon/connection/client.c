@@ -200,7 +200,7 @@ static struct client *client_make(struct connections *connections, int fd, enum 
 	if (tenant) {
 		client->holder.tenant = tenant;
 		tenant->connections++;
-		level_count_connections(tenant->level, 1);
+		quota_hold(&tenant->level->own[RESOURCE_CONNECTIONS]);
 		connections->registry->n_holders++;
 		LIST_INSERT_HEAD(&tenant->holders, &client->holder, in_tenant);
 	}
@@ -324,7 +324,7 @@ void client_free(struct client *client)
 		ledger_strike(connections->registry->ledger, &client->holder.entry);
 		LIST_REMOVE(&client->holder, in_tenant);
 		tenant->connections--;
-		level_count_connections(tenant->level, -1);
+		quota_release(&tenant->level->own[RESOURCE_CONNECTIONS]);
 		connections->registry->n_holders--;
 		tenant_release(tenant);
 	}

@@ -10,6 +10,7 @@
 
 #include "daemon/identity/peer.h"
 #include "daemon/process/log.h"
+#include "daemon/registry/admission.h"
 #include "daemon/registry/fd_budget.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
@@ -65,38 +66,6 @@ static void listener_refuse(struct listener *listener, int fd, struct tenant *te
 	disposal_close(fd);
 }
 
-/* False, after a refusal: the tenant, or a cgroup around it, has its maximum of connections. */
-static bool listener_has_room(struct listener *listener, int fd, struct tenant *tenant)
-{
-	const struct level *crowded = level_find_crowded(tenant->level);
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text text = text_make(sentence, sizeof(sentence));
-
-	if (tenant->connections >= tenant->rules.max_connections) {
-		const struct policy_rules *rules = &tenant->rules.values;
-
-		text_printf(&text, "this tenant has %u of %u connections (", tenant->connections,
-			    tenant->rules.max_connections);
-		policy_limit_text(policy_tenant_limit_key(rules, POLICY_MAX_CONNECTIONS),
-				  policy_tenant_limit(rules, POLICY_MAX_CONNECTIONS), &text);
-		text_printf(&text, ")");
-	} else if (crowded) {
-		text_printf(&text, "all in the cgroup ");
-		text_excerpt(&text, crowded->path, strlen(crowded->path));
-		text_printf(&text, " have %u of %u connections", crowded->connections, crowded->max_connections);
-		if (crowded->generation == tenant->registry->generation && crowded->connections_by) {
-			text_printf(&text, " (");
-			policy_limit_text(POLICY_MAX_CONNECTIONS, crowded->connections_by, &text);
-			text_printf(&text, ")");
-		}
-	} else {
-		return true;
-	}
-	text_printf(&text, "; close some, or ask the admin for more");
-	listener_refuse(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, sentence);
-	return false;
-}
-
 /* 0: the connection is a client's now, or was refused. A negative errno: out of memory, or of fds. */
 static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 {
@@ -108,6 +77,8 @@ static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 			"own hierarchy is there; ask the admin to mount cgroup2",
 	};
 	struct connections *connections = listener->connections;
+	char sentence[WIRE_SENTENCE_MAX + 1];
+	struct text why = text_make(sentence, sizeof(sentence));
 	struct tenant *tenant = NULL;
 	struct peer peer;
 	int r;
@@ -129,7 +100,8 @@ static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 		r = peer_comm(fd, peer.pid, peer.comm, sizeof(peer.comm));
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
 		r = tenant_of_peer(connections->registry, &peer, &tenant);
-	if (tenant && !listener_has_room(listener, fd, tenant)) {
+	if (tenant && admission_ask_maximum(tenant, RESOURCE_CONNECTIONS, &why) != 0) {
+		listener_refuse(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, sentence);
 		tenant_release(tenant);
 		return 0;
 	}

@@ -274,16 +274,11 @@ void policy_resolve(const struct policy *policy, const char *path, struct policy
 			ret->value[key] = &policy_keys[key].value;
 }
 
-enum policy_key policy_tenant_limit_key(const struct policy_rules *rules, enum policy_key key)
-{
-	return rules->value[key]->is_default ? policy_keys[key].of_daemon : key;
-}
-
 const struct policy_value *policy_tenant_limit(const struct policy_rules *rules, enum policy_key key)
 {
-	enum policy_key from = policy_tenant_limit_key(rules, key);
+	const struct policy_value *own = rules->value[key];
 
-	return from == key ? rules->value[key] : policy_daemon(rules->policy, from);
+	return own->is_default ? policy_daemon(rules->policy, policy_keys[key].of_daemon) : own;
 }
 
 enum policy_tenant policy_rules_tenant(const struct policy_rules *rules)

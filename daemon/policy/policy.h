@@ -104,8 +104,6 @@ struct policy_levels {
 bool policy_next_level(struct policy_levels *);
 /* The limit of a tenant: its own, or that of [Daemon]. */
 const struct policy_value *policy_tenant_limit(const struct policy_rules *, enum policy_key);
-/* The key that this limit is from. */
-enum policy_key policy_tenant_limit_key(const struct policy_rules *, enum policy_key);
 
 /*
  * Tenant= of exactly this path, for cgroup_cut_to_tenant(), which begins with the outermost ancestor. So the owner of a delegated

@@ -35,7 +35,6 @@ static struct level *level_new(struct level **table, struct level *parent, const
 		return NULL;
 	level->table = table;
 	level->references = 1;
-	level->max_connections = LEVEL_NO_LIMIT;
 	TAILQ_INIT(&level->kept);
 	bucket_init(&level->requests, UINT32_MAX, UINT32_MAX, 0.);
 	bucket_init(&level->own_requests, UINT32_MAX, UINT32_MAX, 0.);
@@ -129,19 +128,6 @@ uint32_t level_room(struct level *level, enum resource resource)
 	for (const struct quota *quota = &level->own[resource]; quota; quota = quota->parent)
 		least = MIN(least, quota_room(quota));
 	return least;
-}
-
-void level_count_connections(struct level *level, int more)
-{
-	for (; level; level = level->parent)
-		level->connections += (uint32_t)more;
-}
-
-const struct level *level_find_crowded(const struct level *level)
-{
-	while (level && level->connections < level->max_connections)
-		level = level->parent;
-	return level;
 }
 
 double level_wait(const struct level *level, double now)

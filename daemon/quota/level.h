@@ -22,18 +22,17 @@ enum resource {
 	RESOURCE_EVENTS, /* grants */
 	RESOURCE_FILES,	 /* streams, until the kernel has let them go */
 	RESOURCE_LEASES, /* a registered event without a lease counts as one */
+	RESOURCE_CONNECTIONS,
 	RESOURCES,
 };
 
 struct level {
 	struct quota quota[RESOURCES]; /* of the cgroup with all that is below it */
 	struct quota own[RESOURCES];   /* of the tenants of this very path; below the other one */
-	uint32_t connections;	       /* here and below */
-	uint32_t max_connections;
-	struct bucket requests;	    /* likewise */
-	struct bucket own_requests; /* of the tenants of this very path */
+	struct bucket requests;	       /* of the cgroup with all that is below it */
+	struct bucket own_requests;    /* of the tenants of this very path */
 	/* The keys that the maxima are from, as long as the generation's policy is in force; NULL: an option, or none. */
-	const struct policy_value *maximum_by[RESOURCES], *connections_by;
+	const struct policy_value *maximum_by[RESOURCES];
 	unsigned generation;	   /* of the policy that its limits are from, and the next; 0: of none yet */
 	enum policy_tenant border; /* whether that policy makes this path a tenant */
 	struct level *parent;
@@ -64,10 +63,6 @@ struct level *level_unref(struct level *);
  * this very path alone, and leaves its tenants to the fair share.
  */
 void level_set_maximum(struct level *, enum resource, uint32_t maximum, bool is_own);
-/* 1 more, or -1, at this level and all above. */
-void level_count_connections(struct level *, int more);
-/* The first one, from this one up, that may have no more connections; NULL: there is room. */
-const struct level *level_find_crowded(const struct level *);
 /* For the tenants of this path: seconds until all levels, from this one up, have room for a request; and that it is made. */
 double level_wait(const struct level *, double now);
 void level_take(struct level *, double now);

@@ -21,6 +21,7 @@ static const struct {
 	[RESOURCE_EVENTS] = { "events", "release some" },
 	[RESOURCE_FILES] = { "data files", "close some" },
 	[RESOURCE_LEASES] = { "leases", "release some events, or close files that were kept open" },
+	[RESOURCE_CONNECTIONS] = { "connections", "close some" },
 };
 
 /* The tenant, or the cgroup, that holds too many. */
@@ -151,11 +152,11 @@ int admission_ask(const struct tenant *tenant, const struct quota_event *event, 
 	return admission_answer(tenant, RESOURCE_EVENTS, event, &refusal, r, why);
 }
 
-int admission_ask_lease(const struct tenant *tenant, struct text *why)
+int admission_ask_maximum(const struct tenant *tenant, enum resource resource, struct text *why)
 {
-	const struct quota *full = quota_find_full(&tenant->level->own[RESOURCE_LEASES]);
+	const struct quota *full = quota_find_full(&tenant->level->own[resource]);
 
-	return full ? refuse_maximum(tenant, RESOURCE_LEASES, full, why) : 0;
+	return full ? refuse_maximum(tenant, resource, full, why) : 0;
 }
 
 void admission_warn(struct tenant *tenant, enum resource resource)

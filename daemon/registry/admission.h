@@ -18,8 +18,8 @@ int admission_charge(struct tenant *, enum resource, struct quota_event *, struc
 /* Whether it would be charged for one event more; with the reserve that it would fill, or NULL. Nothing changes. */
 int admission_ask(const struct tenant *, const struct quota_event *, struct reserve **ret, struct text *why);
 
-/* Whether the tenant may have one lease more; nothing changes. 0, or a refusal. */
-int admission_ask_lease(const struct tenant *, struct text *why);
+/* Whether the maxima allow the tenant one lease or connection more; nothing changes. 0, or REFUSAL_QUOTA_EXCEEDED with a sentence. */
+int admission_ask_maximum(const struct tenant *, enum resource, struct text *why);
 
 /* Logs a warning when the tenant, or a cgroup around it, comes near to a maximum. */
 void admission_warn(struct tenant *, enum resource);

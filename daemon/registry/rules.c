@@ -125,6 +125,7 @@ static const enum policy_key limits[RESOURCES] = {
 	[RESOURCE_EVENTS] = POLICY_MAX_EVENTS,
 	[RESOURCE_FILES] = POLICY_MAX_FILES,
 	[RESOURCE_LEASES] = POLICY_MAX_LEASES,
+	[RESOURCE_CONNECTIONS] = POLICY_MAX_CONNECTIONS,
 };
 
 enum policy_key rules_limit_key(enum resource resource, bool is_own)
@@ -201,15 +202,12 @@ void rules_update(struct tenant *tenant)
 
 	for (struct level *level = tenant->level; level && level->generation != registry->generation;
 	     level = level->parent) {
-		const struct policy_value *connections, *requests;
+		const struct policy_value *requests;
 		struct policy_rules here;
 
 		policy_lookup(&registry->policy->sections, level->path, &here);
 		for (enum resource i = 0; i < RESOURCES; i++)
 			set_maximum(registry, level, &here, i);
-		connections = here.value[POLICY_MAX_CONNECTIONS];
-		level->connections_by = connections;
-		level->max_connections = connections ? connections->number : LEVEL_NO_LIMIT;
 		requests = here.value[POLICY_MAX_REQUESTS_PER_SECOND];
 		set_requests(&level->requests, requests);
 		if (!requests || requests->is_default)
@@ -225,7 +223,6 @@ void rules_update(struct tenant *tenant)
 	policy_resolve(rules->policy, tenant->path, &rules->values);
 	if (registry->allow_persist && rules->values.value[POLICY_ALLOW_PERSIST]->is_default)
 		rules->values.value[POLICY_ALLOW_PERSIST] = &yes;
-	rules->max_connections = policy_tenant_limit(&rules->values, POLICY_MAX_CONNECTIONS)->number;
 	find_reserves(tenant);
 }
 

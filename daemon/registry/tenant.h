@@ -18,7 +18,6 @@ TAILQ_HEAD(client_queue, client);
 struct rules {
 	struct policy *policy; /* NULL: nothing is known yet */
 	struct policy_rules values;
-	uint32_t max_connections;
 	struct reserve *reserve[POLICY_LEVELS_MAX + 1]; /* that it may fill, the nearest section's first */
 	size_t n_reserves;
 };

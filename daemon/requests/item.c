@@ -182,7 +182,7 @@ static void item_ask(struct client *client, struct batch *batch, struct item *it
 		item_refuse_unguarded(registration, item);
 		return;
 	}
-	r = admission_ask_lease(tenant, &why);
+	r = admission_ask_maximum(tenant, RESOURCE_LEASES, &why);
 	if (r == 0)
 		r = register_take_stream(client, batch, next, &why);
 	if (r != 0) {
@@ -216,7 +216,7 @@ void item_place(struct client *client, struct batch *batch, struct item *item)
 		return;
 	}
 	if (reference->leases > 0 && !lease_by_bit(&client->holder, (uint32_t)reference->bit))
-		r = admission_ask_lease(client->holder.tenant, &why);
+		r = admission_ask_maximum(client->holder.tenant, RESOURCE_LEASES, &why);
 	if (r == 0)
 		item_lease(registration, &client->holder, item, reference);
 	else

@@ -166,7 +166,7 @@ DAEMON_TEST(connection_beyond_the_maximum_is_refused, .policy = "[/**]\nMaxConne
 	_cleanup_(fd_closep) int one = fixture_client(fixture);
 	int another = fixture_client(fixture);
 
-	expect_too_many(fixture, "this tenant has 2 of 2 connections (MaxConnections=2 of [");
+	expect_too_many(fixture, "this tenant holds 2 of 2 connections (MaxConnections=2 of [");
 	expect_tenant(fixture, "connections_max=2");
 	ck_assert(log_has(fixture, "too-many-connections"));
 	expect_granted(one, "unharmed u32 a");
@@ -180,7 +180,7 @@ DAEMON_TEST(connections_in_a_cgroup_are_counted_together, EACH_PROCESS_A_TENANT,
 	_cleanup_(actor_end) struct actor one = actor_new(fixture->socket, NULL);
 	struct actor another = actor_new(fixture->socket, NULL);
 
-	expect_too_many(fixture, "all in the cgroup / have 2 of 2 connections (MaxConnections=2 of [/]); close some");
+	expect_too_many(fixture, "all in the cgroup / hold 2 of 2 connections (MaxConnections=2 of [/]); close some");
 	/* The refused one was the only one of its tenant. */
 	expect_status(fixture, "tenants=2");
 	actor_end(&another);
@@ -194,7 +194,7 @@ DAEMON_TEST(default_connections_are_for_tenants_without_limit, EACH_PROCESS_A_TE
 	struct actor other;
 	_cleanup_(fd_closep) int one = fixture_client(fixture);
 
-	expect_too_many(fixture, "this tenant has 1 of 1 connections");
+	expect_too_many(fixture, "this tenant holds 1 of 1 connections");
 	other = actor_new(fixture->socket, NULL);
 	actor_end(&other);
 }

@@ -181,6 +181,8 @@ static void check_tenant(const struct tenant *tenant)
 	CHECK(claims == held || (claims < held && !is_idle()), "%s has %u leases, not %u", tenant->path, claims, held);
 	CHECK(tenant->streams == tenant->level->own[RESOURCE_FILES].held, "%s has %u data files", tenant->path,
 	      tenant->streams);
+	CHECK(tenant->connections == tenant->level->own[RESOURCE_CONNECTIONS].held, "%s has %u connections",
+	      tenant->path, tenant->connections);
 	CHECK(grants == tenant->n_grants && grants == tenant->level->own[RESOURCE_EVENTS].held,
 	      "%s holds %u, not %u, and is charged %u", tenant->path, grants, tenant->n_grants,
 	      tenant->level->own[RESOURCE_EVENTS].held);

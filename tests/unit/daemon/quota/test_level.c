@@ -16,28 +16,21 @@ static struct level *get(const char *path)
 
 TEST(nearest_level_without_room_is_found)
 {
-	struct level *box = get("/slice/box"), *slice = box->parent, *root = slice->parent;
+	struct level *box = get("/slice/box"), *slice = box->parent;
+	struct quota *own = &box->own[RESOURCE_CONNECTIONS];
 
-	level_count_connections(box, 1);
-	ck_assert_ptr_null(level_find_crowded(box));
-	root->max_connections = 1;
-	ck_assert_ptr_eq(level_find_crowded(box), root);
-	slice->max_connections = 1;
-	ck_assert_ptr_eq(level_find_crowded(box), slice);
-	box->max_connections = 0;
-	ck_assert_ptr_eq(level_find_crowded(box), box);
-	ck_assert_ptr_eq(level_find_crowded(slice), slice);
-	level_count_connections(box, -1);
-	ck_assert_ptr_null(level_find_crowded(slice));
-	/* More connections than the maximum allows now. */
-	box->max_connections = 1;
-	level_count_connections(box, 1);
-	level_count_connections(box, 1);
-	ck_assert_uint_eq(root->connections, 2);
-	level_count_connections(box, -1);
-	ck_assert_ptr_eq(level_find_crowded(box), box);
-	level_count_connections(box, -1);
-	ck_assert_ptr_null(level_find_crowded(box));
+	quota_hold(own);
+	ck_assert_ptr_null(quota_find_full(own));
+	level_set_maximum(slice->parent, RESOURCE_CONNECTIONS, 1, true);
+	ck_assert_ptr_eq(quota_find_full(own), &slice->parent->quota[RESOURCE_CONNECTIONS]);
+	level_set_maximum(slice, RESOURCE_CONNECTIONS, 1, true);
+	ck_assert_ptr_eq(quota_find_full(own), &slice->quota[RESOURCE_CONNECTIONS]);
+	/* A default maximum is that of the path alone. */
+	level_set_maximum(box, RESOURCE_CONNECTIONS, 1, false);
+	ck_assert_ptr_eq(quota_find_full(own), own);
+	ck_assert_ptr_eq(quota_find_full(&slice->own[RESOURCE_CONNECTIONS]), &slice->quota[RESOURCE_CONNECTIONS]);
+	quota_release(own);
+	ck_assert_ptr_null(quota_find_full(own));
 	level_unref(box);
 }
 
