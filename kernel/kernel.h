@@ -131,8 +131,6 @@ struct kernel_ops {
 	void (*cancel)(struct kernel *); /* NULL: nothing is ever under way */
 	int (*dispatch)(struct kernel *);
 	void (*free)(struct kernel *);
-	/* NULL: records do not pass through this process. */
-	bool (*page_stats)(struct kernel *, uint32_t page, struct kernel_page_stats *ret);
 	/*
 	 * The daemon has gone, and nothing is under way: pages and streams are there for the next daemon to fetch, ask about, or disown.
 	 * NULL: nothing outlives the daemon.
@@ -182,11 +180,6 @@ static inline void kernel_cancel(struct kernel *kernel)
 static inline int kernel_dispatch(struct kernel *kernel)
 {
 	return kernel->ops->dispatch(kernel);
-}
-
-static inline bool kernel_page_stats(struct kernel *kernel, uint32_t page, struct kernel_page_stats *ret)
-{
-	return kernel->ops->page_stats && kernel->ops->page_stats(kernel, page, ret);
 }
 
 static inline struct kernel *kernel_free(struct kernel *kernel)

@@ -210,7 +210,6 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 {
 	struct daemon *daemon = daemon_of(listing->client);
 	struct tenant *tenant = tenant_after(&daemon->registry, (uint32_t)listing->after);
-	struct kernel_page_stats stats = { 0 };
 	struct number numbers[NUMBERS_OF_TENANT];
 
 	if (!tenant)
@@ -222,7 +221,9 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 	numbers_of_tenant(tenant, numbers);
 	put_numbers(packet, numbers, NUMBERS_OF_TENANT);
 	if (daemon->registry.kernel->tracer) {
-		kernel_page_stats(daemon->registry.kernel, tenant->number, &stats);
+		const struct kernel_page_stats stats =
+			tracer_page_stats(daemon->registry.kernel->tracer, tenant->number);
+
 		row_put_u64(packet, "records", stats.records);
 		row_put_u64(packet, "bad", stats.bad);
 	}

@@ -30,9 +30,8 @@ struct question {
 static int explain_decide(struct question *question, struct text *why)
 {
 	static struct description description; /* large */
-	struct registry *registry = question->tenant->registry;
 	struct policy_verdict verdict;
-	struct quota_event none;
+	const struct quota_event none = { .machine = &question->tenant->registry->machine };
 	struct event *event;
 	const struct grant *grant;
 	uint16_t flags = question->asked.flags;
@@ -60,7 +59,6 @@ static int explain_decide(struct question *question, struct text *why)
 	question->is_there = event && !LIST_EMPTY(&event->account.common);
 	if (question->is_held)
 		return 0;
-	quota_event_init(&none, &registry->machine);
 	return admission_ask(question->tenant, event ? &event->account : &none, &question->reserve, why);
 }
 

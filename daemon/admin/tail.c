@@ -136,14 +136,14 @@ static bool tail_wants(const struct tail_listing *tail, const void *row, size_t 
 static int tail_next(struct listing *listing, struct packet *packet)
 {
 	struct tail_listing *tail = container_of(listing, struct tail_listing, listing);
-	struct ring *ring = tracer_ring(listing->client->holder.registry->kernel->tracer);
+	const struct ring *ring = &listing->client->holder.registry->kernel->tracer->ring;
 	const void *row;
 	size_t size;
 
 	/* Records that newer ones have pushed out of the ring are counted in a row of their own. */
-	if (tail->reader.position < ring_oldest(ring)) {
-		row_put_u64(packet, "missed", ring_oldest(ring) - tail->reader.position);
-		tail->reader.position = ring_oldest(ring);
+	if (tail->reader.position < ring->oldest) {
+		row_put_u64(packet, "missed", ring->oldest - tail->reader.position);
+		tail->reader.position = ring->oldest;
 		return LISTING_ROW;
 	}
 	while (tail->follow || tail->reader.position < tail->end) {
@@ -185,8 +185,8 @@ int handle_tail(struct client *client, const struct message *message)
 		return 0;
 	if (patterns.n > 0 && tracer_session_new(tracer, patterns.at, patterns.n, &tail->session) < 0)
 		return -ENOMEM;
-	tail->end = ring_next(tracer_ring(tracer));
-	tail->reader.position = patterns.flags & TAIL_PAST ? ring_oldest(tracer_ring(tracer)) : tail->end;
+	tail->end = tracer->ring.next;
+	tail->reader.position = patterns.flags & TAIL_PAST ? tracer->ring.oldest : tail->end;
 	tail->follow = !(patterns.flags & TAIL_NO_FOLLOW);
 	listing_continue(client);
 	return 0;
@@ -206,10 +206,10 @@ int handle_sync(struct client *client, const struct message *message)
 
 void tails_continue(struct daemon *daemon)
 {
-	struct tracer *tracer = daemon->registry.kernel->tracer;
+	const struct tracer *tracer = daemon->registry.kernel->tracer;
 
-	if (!tracer || ring_next(tracer_ring(tracer)) == daemon->records_told)
+	if (!tracer || tracer->ring.next == daemon->records_told)
 		return;
-	daemon->records_told = ring_next(tracer_ring(tracer));
+	daemon->records_told = tracer->ring.next;
 	listings_continue(daemon, &tail_kind);
 }

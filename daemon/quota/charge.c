@@ -31,11 +31,6 @@
 
 #include <assert.h>
 
-void quota_event_init(struct quota_event *event, struct machine *machine)
-{
-	*event = (struct quota_event){ .machine = machine };
-}
-
 void quota_event_deinit(struct quota_event *event)
 {
 	assert(LIST_EMPTY(&event->common));

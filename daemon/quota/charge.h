@@ -10,7 +10,7 @@
 
 LIST_HEAD(quota_charges, quota_charge);
 
-/* An event's account. */
+/* An event's account. Begins as zeros and the machine. */
 struct quota_event {
 	struct machine *machine;
 	struct quota_charges common; /* of the tenants that hold it without a reserve; the first one pays */
@@ -46,7 +46,6 @@ struct quota_refusal {
 	uint32_t remaining;
 };
 
-void quota_event_init(struct quota_event *, struct machine *);
 /* Asserts that no charge is left. */
 void quota_event_deinit(struct quota_event *);
 

@@ -131,7 +131,7 @@ static int event_new(struct registry *registry, const struct description *descri
 		return -ENOMEM;
 	}
 	memory_taken(&registry->memory, sizeof(*event));
-	quota_event_init(&event->account, &registry->machine);
+	event->account = (struct quota_event){ .machine = &registry->machine };
 	registry->last_event = event->number;
 	registry->n_events++;
 	*ret = event;

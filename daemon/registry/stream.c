@@ -71,7 +71,7 @@ static int stream_make(struct tenant *tenant, uid_t uid, uint32_t number, bool a
 	stream->fd = -1;
 	stream->users = 1;
 	stream->made = again;
-	quota_event_init(&stream->account, &registry->files);
+	stream->account.machine = &registry->files;
 	registry->files.capacity = fds_for_files();
 	NUMBER_ADD(by_number, registry->streams, number, stream);
 	if (!table_added()) {

@@ -3,6 +3,7 @@
 #include "daemon/requests/requests.h"
 
 #include "daemon/registry/tenant.h"
+#include "kernel/embedded/tracer.h"
 
 int handle_query(struct client *client, const struct message *message)
 {
@@ -10,7 +11,8 @@ int handle_query(struct client *client, const struct message *message)
 	struct kernel_page_stats stats = { 0 };
 	struct wire_account account;
 
-	kernel_page_stats(client->holder.registry->kernel, tenant->number, &stats);
+	if (client->holder.registry->kernel->tracer)
+		stats = tracer_page_stats(client->holder.registry->kernel->tracer, tenant->number);
 	account = (struct wire_account){
 		.events = tenant->level->own[RESOURCE_EVENTS].held,
 		.events_max = tenant->level->own[RESOURCE_EVENTS].maximum,

@@ -149,16 +149,6 @@ static void embedded_submit(struct kernel *kernel, struct kernel_call *calls, si
 		done(data, calls, n);
 }
 
-static bool embedded_page_stats(struct kernel *kernel, uint32_t number, struct kernel_page_stats *ret)
-{
-	struct embedded_page *page;
-
-	NUMBER_FIND(by_number, embedded_of(kernel)->pages, number, page);
-	if (page)
-		*ret = page->stats;
-	return page != NULL;
-}
-
 static void embedded_free(struct kernel *kernel)
 {
 	struct embedded *embedded = embedded_of(kernel);
@@ -180,7 +170,6 @@ static const struct kernel_ops embedded_ops = {
 	.submit = embedded_submit,
 	.dispatch = sources_dispatch,
 	.free = embedded_free,
-	.page_stats = embedded_page_stats,
 };
 
 /* Without the read-only mount, only the mode of a program's own fd keeps it from writing: see SECURITY.md. */
@@ -200,8 +189,6 @@ int embedded_new(const struct kernel_limits *limits, struct kernel **ret)
 	struct embedded *embedded;
 	int r;
 
-	if (limits->page_bits > WIRE_PAGE_BITS)
-		return -EINVAL;
 	embedded = calloc(1, sizeof(*embedded));
 	if (!embedded)
 		return -ENOMEM;

@@ -26,21 +26,10 @@ enum {
 	EMBEDDED_COMM_MAX = 16,	       /* the kernel's TASK_COMM_LEN */
 };
 
-LIST_HEAD(tracer_session_list, tracer_session);
-
 /* A description ready for checking records. */
 struct parsed_event {
 	uint64_t id;
 	struct description description;
-};
-
-struct tracer {
-	struct trace_event *events; /* table by name; its order, of insertion, is that of ids */
-	struct trace_event *cursor; /* the event that was found last, or one before it; or NULL */
-	uint64_t last_id;
-	struct tracer_session_list sessions;
-	struct ring *ring;
-	struct parsed_event *parsed;
 };
 
 struct embedded_page {

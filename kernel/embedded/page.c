@@ -58,8 +58,6 @@ int page_init(struct page *page, struct page_files *files, uint32_t bits, int *r
 
 	page->fd = -1;
 	page->memory = NULL;
-	if (bits == 0 || bits > WIRE_PAGE_BITS)
-		return -EINVAL;
 	r = files->directory >= 0 ? page_file_new(files, &page->fd, ret_fd) : page_make_sealed(page, ret_fd);
 	if (r < 0)
 		return r;

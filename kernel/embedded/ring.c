@@ -19,39 +19,6 @@ struct entry {
 enum { ALIGNMENT = 8 };
 #define MARK UINT32_MAX
 
-struct ring {
-	uint8_t *data;
-	size_t bytes;
-	size_t head;
-	size_t tail;
-	bool wrapped;
-	uint64_t oldest;
-	uint64_t next;
-};
-
-int ring_new(size_t bytes, struct ring **ret)
-{
-	struct ring *ring;
-
-	if (bytes < sizeof(struct entry) + ALIGNMENT)
-		return -EINVAL;
-	ring = calloc(1, sizeof(*ring));
-	if (!ring)
-		return -ENOMEM;
-	ring->bytes = bytes - bytes % ALIGNMENT;
-	*ret = ring;
-	return 0;
-}
-
-struct ring *ring_free(struct ring *ring)
-{
-	if (ring) {
-		free(ring->data);
-		free(ring);
-	}
-	return NULL;
-}
-
 static struct entry *ring_entry_at(const struct ring *ring, size_t offset)
 {
 	return (struct entry *)(void *)(ring->data + offset);
@@ -115,24 +82,11 @@ void *ring_push(struct ring *ring, size_t size)
 	return entry + 1;
 }
 
-uint64_t ring_oldest(const struct ring *ring)
-{
-	return ring->oldest;
-}
-
-uint64_t ring_next(const struct ring *ring)
-{
-	return ring->next;
-}
-
 const void *ring_read(const struct ring *ring, struct ring_reader *reader, size_t *ret_size)
 {
 	size_t offset = ring->head;
 
-	if (reader->position < ring->oldest) {
-		reader->missed += ring->oldest - reader->position;
-		reader->position = ring->oldest;
-	}
+	reader->position = MAX(reader->position, ring->oldest);
 	if (reader->position >= ring->next) {
 		reader->at = reader->position = ring->next;
 		reader->offset = ring->tail;

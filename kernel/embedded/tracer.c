@@ -24,12 +24,11 @@ static struct embedded *tracer_embedded(struct tracer *tracer)
 
 int tracer_init(struct tracer *tracer, size_t ring_bytes)
 {
-	int r = ring_new(ring_bytes, &tracer->ring);
-
+	tracer->ring.bytes = ring_bytes & ~(size_t)7;
 	LIST_INIT(&tracer->sessions);
 	/* All at once, so that no record lacks memory for it. Memory that is not touched costs nothing. */
 	tracer->parsed = calloc(EMBEDDED_PARSED_EVENTS, sizeof(*tracer->parsed));
-	return r == 0 && !tracer->parsed ? -ENOMEM : r;
+	return tracer->parsed ? 0 : -ENOMEM;
 }
 
 /* In a loop over all events each may be freed. */
@@ -55,7 +54,7 @@ void tracer_deinit(struct tracer *tracer)
 		HASH_DELETE(by_name, tracer->events, event);
 		free(event);
 	}
-	tracer->ring = ring_free(tracer->ring);
+	free(tracer->ring.data);
 	free(tracer->parsed);
 }
 
@@ -178,9 +177,12 @@ void tracer_drain(struct tracer *tracer)
 		source_drain(embedded, source);
 }
 
-struct ring *tracer_ring(struct tracer *tracer)
+struct kernel_page_stats tracer_page_stats(struct tracer *tracer, uint32_t number)
 {
-	return tracer->ring;
+	struct embedded_page *page;
+
+	NUMBER_FIND(by_number, tracer_embedded(tracer)->pages, number, page);
+	return page ? page->stats : (struct kernel_page_stats){ 0 };
 }
 
 /*
@@ -234,7 +236,7 @@ void tracer_keep(struct embedded *embedded, const struct source *source, const s
 	row_put_string(&row, "tenant", source->page->tenant);
 	row_put_string(&row, "event", event->description);
 	row_put_bytes(&row, "payload", record->data + RECORD_INDEX_SIZE, record->size - RECORD_INDEX_SIZE);
-	room = row.failed ? NULL : ring_push(embedded->tracer.ring, row.size);
+	room = row.failed ? NULL : ring_push(&embedded->tracer.ring, row.size);
 	if (room)
 		memcpy(room, row.data, row.size);
 }

@@ -10,10 +10,22 @@
 #include "kernel/embedded/ring.h"
 #include "protocol/base/table.h"
 
-struct tracer;
-struct tracer_session;
-
 LIST_HEAD(holding_list, holding);
+LIST_HEAD(tracer_session_list, tracer_session);
+
+struct tracer {
+	struct trace_event *events; /* table by name; its order, of insertion, is that of ids */
+	struct trace_event *cursor; /* the event that was found last, or one before it; or NULL */
+	uint64_t last_id;
+	struct tracer_session_list sessions;
+	/*
+	 * The flight recorder: each entry is a row (protocol/row.h) with time (ns since 1970), pid, uid, comm ("unknown" if the writer has
+	 * ended), tenant, event (its canonical description) and payload, in this order. kernel_dispatch(), tracer_drain(), tracer_switch()
+	 * and kernel_submit() add entries, the last because a stream is read before its events are released.
+	 */
+	struct ring ring;
+	struct parsed_event *parsed;
+};
 
 struct trace_event {
 	uint64_t id;	 /* grows; never used again */
@@ -44,10 +56,5 @@ bool tracer_session_wants(const struct tracer_session *, const char *name, size_
 
 /* Reads every record that was written before. Programs that go on writing do not prolong it. */
 void tracer_drain(struct tracer *);
-
-/*
- * The flight recorder: each entry is a row (protocol/row.h) with time (ns since 1970), pid, uid, comm ("unknown" if the writer has ended),
- * tenant, event (its canonical description) and payload, in this order. kernel_dispatch(), tracer_drain(), tracer_switch() and
- * kernel_submit() add entries, the last because a stream is read before its events are released.
- */
-struct ring *tracer_ring(struct tracer *);
+/* The records of one page's programs; zeros if there is no such page. */
+struct kernel_page_stats tracer_page_stats(struct tracer *, uint32_t page);

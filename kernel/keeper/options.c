@@ -26,7 +26,7 @@ static const struct option_row rows[] = {
 	{ "capacity", "N", OPTION_NUMBER, MEMBER(limits.capacity),
 	  .help = "events in the whole machine (default: as many as the kernel takes)", .most = INT32_MAX },
 	{ "page-bits", "N", OPTION_NUMBER, MEMBER(limits.page_bits), .help = "bits in a status page",
-	  .most = INT32_MAX },
+	  .most = WIRE_PAGE_BITS },
 	{ "pages", "DIR", OPTION_TEXT, MEMBER(pages),
 	  .help = "directory for status pages, where a successor finds them (default\n" KEEPER_PAGES ")" },
 	{ "prepare", NULL, OPTION_FLAG, MEMBER(prepare),

@@ -32,7 +32,7 @@ static void charge(struct world *world, size_t tenant, size_t event)
 {
 	struct quota_refusal refusal;
 
-	quota_event_init(&world->event[event], &world->machine);
+	world->event[event] = (struct quota_event){ .machine = &world->machine };
 	if (quota_charge(&world->tenant[tenant]->own[RESOURCE_EVENTS], &world->event[event], NULL,
 			 &world->charge[event], &refusal) != 0)
 		fail("refused");
@@ -87,7 +87,7 @@ static double decide_for(struct world *world, size_t askers)
 	double begin = now();
 	size_t tenant = 0;
 
-	quota_event_init(&event, &world->machine);
+	event = (struct quota_event){ .machine = &world->machine };
 	for (size_t i = 0; i < DECISIONS; i++) {
 		quota_charge(&world->tenant[tenant]->own[RESOURCE_EVENTS], &event, NULL, &receipt, &refusal);
 		quota_charge_deinit(&receipt);

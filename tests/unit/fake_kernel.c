@@ -342,12 +342,6 @@ static int fake_dispatch(struct kernel *kernel)
 	return fake.carrier->dispatch(kernel);
 }
 
-static bool fake_page_stats(struct kernel *kernel _unused_, uint32_t page _unused_,
-			    struct kernel_page_stats *ret _unused_)
-{
-	return false;
-}
-
 static void forget_all(void)
 {
 	for (size_t i = 0; i < STREAMS; i++)
@@ -372,7 +366,6 @@ const struct kernel_ops fake_ops = {
 	.submit = fake_submit,
 	.dispatch = fake_dispatch,
 	.free = fake_free,
-	.page_stats = fake_page_stats,
 };
 
 unsigned count_fake_streams(void)

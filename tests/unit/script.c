@@ -121,17 +121,11 @@ static int scripted_dispatch(struct kernel *kernel)
 	return script.real->dispatch(kernel);
 }
 
-static bool scripted_page_stats(struct kernel *kernel, uint32_t page, struct kernel_page_stats *ret)
-{
-	return script.real->page_stats(kernel, page, ret);
-}
-
 static const struct kernel_ops scripted_ops = {
 	.submit = scripted_submit,
 	.cancel = scripted_cancel,
 	.dispatch = scripted_dispatch,
 	.free = scripted_free,
-	.page_stats = scripted_page_stats,
 };
 
 void hold(void)

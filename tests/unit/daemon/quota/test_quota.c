@@ -31,7 +31,7 @@ static void books_init(struct books *books, uint32_t capacity)
 			quota_init(&books->tenant[i][j], &books->slice[i]);
 	}
 	for (size_t i = 0; i < EVENTS; i++)
-		quota_event_init(&books->event[i], &books->machine);
+		books->event[i] = (struct quota_event){ .machine = &books->machine };
 }
 
 /* Everything must have come back. */

@@ -311,7 +311,7 @@ static void all_begins(struct history *history)
 {
 	history->machine = (struct machine){ .capacity = (uint32_t)history->capacity };
 	for (int i = 0; i < EVENTS; i++)
-		quota_event_init(&history->event[i], &history->machine);
+		history->event[i] = (struct quota_event){ .machine = &history->machine };
 	for (int i = 0; i < SECTIONS; i++)
 		history->section[i] = NONE;
 }

@@ -33,7 +33,7 @@ static void world_init(struct world *world, uint32_t capacity)
 	ck_assert_int_eq(level_get(&world->table, "/slice/neighbour", &world->neighbour.level), 0);
 	world->slice = world->tenant.level->parent;
 	for (size_t i = 0; i < EVENTS; i++)
-		quota_event_init(&world->event[i], &world->machine);
+		world->event[i] = (struct quota_event){ .machine = &world->machine };
 }
 
 static void world_deinit(struct world *world)

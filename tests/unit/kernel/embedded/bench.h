@@ -154,21 +154,18 @@ static inline void write_hello(int fd, uint32_t index, uint32_t count)
 
 static inline struct kernel_page_stats stats_of(struct kernel *kernel, uint32_t page)
 {
-	struct kernel_page_stats stats;
-
-	ck_assert(kernel_page_stats(kernel, page, &stats));
-	return stats;
+	return tracer_page_stats(kernel->tracer, page);
 }
 
 static inline uint64_t kept(struct kernel *kernel)
 {
-	return ring_next(tracer_ring(kernel->tracer));
+	return kernel->tracer->ring.next;
 }
 
 static inline struct cursor read_row(struct kernel *kernel, struct ring_reader *reader)
 {
 	size_t size = 0;
-	const void *row = ring_read(tracer_ring(kernel->tracer), reader, &size);
+	const void *row = ring_read(&kernel->tracer->ring, reader, &size);
 
 	ck_assert_ptr_nonnull(row);
 	return cursor_make(row, size);

@@ -155,13 +155,3 @@ TEST(freed_bit_is_off_and_taken_next)
 	ck_assert_uint_eq(again, bit);
 	page_deinit(&page, &files);
 }
-
-TEST(number_of_bits_has_limits)
-{
-	int fd = -1;
-
-	ck_assert_int_eq(page_init(&page, &files, 0, &fd), -EINVAL);
-	ck_assert_int_eq(page_init(&page, &files, WIRE_PAGE_BITS + 1, &fd), -EINVAL);
-	ck_assert_int_eq(fd, -1);
-	page_deinit(&page, &files);
-}
