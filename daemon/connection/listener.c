@@ -28,18 +28,9 @@ static void listener_back_off(struct listener *listener, int error)
 	ev_timer_start(listener->connections->loop, &listener->w_backoff);
 }
 
-/* The connection that is held comes first, whether or not others wait. */
-static void listener_start_accepting(struct listener *listener)
-{
-	/* Otherwise libev takes a watcher that the kernel has refused for an active one. */
-	ev_io_set(&listener->w_accept, listener->fd, EV_READ);
-	ev_io_start(listener->connections->loop, &listener->w_accept);
-	ev_feed_event(listener->connections->loop, &listener->w_accept, EV_READ);
-}
-
 static void on_backoff(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
-	listener_start_accepting(container_of(w, struct listener, w_backoff));
+	listener_resume(container_of(w, struct listener, w_backoff));
 }
 
 void listener_resume(struct listener *listener)
@@ -47,7 +38,9 @@ void listener_resume(struct listener *listener)
 	if (!listener->connections || ev_is_active(&listener->w_accept))
 		return;
 	ev_timer_stop(listener->connections->loop, &listener->w_backoff);
-	listener_start_accepting(listener);
+	/* Otherwise libev takes a watcher that the kernel has refused for an active one. */
+	ev_io_set(&listener->w_accept, listener->fd, EV_READ);
+	ev_io_start(listener->connections->loop, &listener->w_accept);
 }
 
 /* Sends the reason, and disconnects. */
@@ -119,33 +112,28 @@ static void on_accept(struct ev_loop *loop _unused_, ev_io *w, int events)
 	struct listener *listener = container_of(w, struct listener, w_accept);
 	const bool has_room = listener->socket != SOCKET_CLIENTS || fd_budget_has_room(listener->connections->registry);
 	struct pollfd state = { .events = POLLIN };
-	int fd, r;
+	int r;
 
 	/* EV_ERROR: epoll has no room for its fd (max_user_watches). */
 	if (events & EV_ERROR || !has_room) {
 		listener_back_off(listener, events & EV_ERROR ? -ENOSPC : -EMFILE);
 		return;
 	}
-	fd = listener->held >= 0 ? fd_steal(&listener->held)
-				 : accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
-		return;
-	/* Before anything that costs more: a process that connects and closes in a loop must not keep others waiting. */
-	state.fd = fd;
-	if (fd >= 0 && poll(&state, 1, 0) > 0 && state.revents & POLLHUP) {
-		disposal_close(fd);
+	state.fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (state.fd < 0) {
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			listener_back_off(listener, -errno);
 		return;
 	}
-	r = fd < 0 ? -errno : listener_welcome(listener, fd, state.revents & POLLIN);
+	/* Before anything that costs more: a process that connects and closes in a loop must not keep others waiting. */
+	if (poll(&state, 1, 0) > 0 && state.revents & POLLHUP) {
+		disposal_close(state.fd);
+		return;
+	}
+	r = listener_welcome(listener, state.fd, state.revents & POLLIN);
 	if (r == 0)
 		return;
-	/* Out of fds or memory, or accept4() has failed: the connection is kept, or stays in the backlog, and is tried again. */
-	if (fd < 0 || r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS) {
-		listener->held = fd;
-		listener_back_off(listener, r);
-		return;
-	}
-	disposal_close(fd);
+	disposal_close(state.fd);
 	log_line(LOG_OF_CLIENTS, LOG_WARNING, "a connection on %s was dropped: %s", listener->path, strerror(-r));
 }
 
@@ -246,7 +234,7 @@ int listener_init(struct listener *listener, struct connections *connections, co
 {
 	int r;
 
-	*listener = (struct listener){ .connections = connections, .fd = -1, .held = -1, .socket = socket };
+	*listener = (struct listener){ .connections = connections, .fd = -1, .socket = socket };
 	r = listener_listen(listener, path, mode);
 	if (r < 0) {
 		listener_deinit(listener);
@@ -264,9 +252,7 @@ int listener_take(struct listener *listener, struct connections *connections, in
 
 	if (r < 0)
 		return r;
-	*listener = (struct listener){
-		.connections = connections, .fd = fd, .held = -1, .socket = socket, .handed_over = true
-	};
+	*listener = (struct listener){ .connections = connections, .fd = fd, .socket = socket, .handed_over = true };
 	/* For messages alone: an address may have no name, or be truncated. */
 	string_copy(listener->handed_path, sizeof(listener->handed_path), "a socket without a name");
 	if (getsockname(fd, (struct sockaddr *)&address, &length) == 0 && *address.sun_path)
@@ -285,7 +271,6 @@ void listener_deinit(struct listener *listener)
 	if (ev_is_active(&listener->w_backoff))
 		ev_timer_stop(listener->connections->loop, &listener->w_backoff);
 	listener_remove_files(listener);
-	disposal_close(listener->held);
 	fd_close(listener->fd);
-	*listener = (struct listener){ .fd = -1, .held = -1 };
+	*listener = (struct listener){ .fd = -1 };
 }

@@ -13,7 +13,6 @@ struct listener {
 	struct connections *connections;
 	int (*take)(struct listener *, int fd); /* takes over a connection that is no client's; NULL */
 	int fd;
-	int held; /* accepted, but there were no fds left to identify the peer */
 	enum client_socket socket;
 	const char *path;
 	bool handed_over; /* bound by another process, which owns its file */
