@@ -59,9 +59,7 @@ enum {
 	LOOKS_OWN = 2500,
 	/* … of which so many at once. */
 	LOOKS_AT_ONCE = 50,
-	/* Bytes that are freed before malloc_trim(3) at once: some seven hundred events, in a quarter of a millisecond. */
-	TRIM_BYTES = 256 << 10,
-	/* … or within TRIM_INTERVAL; and the bytes that it keeps. */
+	/* Bytes that are freed before malloc_trim(3); and the bytes that it keeps. */
 	TRIM_LEAST = 16 << 10,
 	TRIM_PAD = 128 << 10,
 	/* Attempts to connect to a keeper at the start: one that is out of memory may be replaced. */
@@ -78,7 +76,7 @@ enum {
 #define THROTTLE_LEAST	  0.01	 /* between looks at tenants over their request rate */
 #define WAITING_INTERVAL  0.1	 /* between looks at tenants with too many requests under way or answers unread */
 #define LATER_INTERVAL	  0.02	 /* after ETOOMANYREFS: other receivers have to take fds first */
-#define TRIM_INTERVAL	  1.0	 /* until malloc_trim(3) returns the rest of what was freed */
+#define TRIM_INTERVAL	  0.25	 /* until malloc_trim(3) returns freed memory, in milliseconds */
 #define REST_INTERVAL	  1.0	 /* between looks at levels without a tenant */
 #define TURN_TIME	  0.0001 /* of handling requests in one turn of the loop */
 #define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */

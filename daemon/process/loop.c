@@ -20,6 +20,7 @@
 enum { EVENTS_MAX = 64 /* in one turn of the loop */ };
 
 int loop_epoll = -1;
+static struct ev_loop *loop;
 static struct epoll_event found[EVENTS_MAX]; /* with LOOP_EVENT_TAG */
 static int n_found, n_passed_on;
 static bool refused; /* the kernel did not watch an fd: a watcher is to be called */
@@ -30,7 +31,10 @@ static bool refused; /* the kernel did not watch an fd: a watcher is to be calle
  */
 __attribute__((visibility("default"))) int epoll_wait(int epoll, struct epoll_event *events, int n, int timeout)
 {
-	int kept = 0, ready = epoll_pwait(epoll, events, MIN(n, (int)EVENTS_MAX), refused ? 0 : timeout, NULL);
+	int kept = 0, ready;
+
+	refused = loop && ev_pending_count(loop) > 0;
+	ready = epoll_pwait(epoll, events, MIN(n, (int)EVENTS_MAX), refused ? 0 : timeout, NULL);
 
 	/* The first call is that of loop_new(). */
 	if (loop_epoll < 0)
@@ -63,12 +67,12 @@ static _Noreturn void loop_exit(const char *message)
 
 static void *loop_allocate(void *old, long size)
 {
-	void *memory = size > 0 ? realloc(old, (size_t)size) : NULL;
+	void *memory = NULL;
 
-	if (size > 0 && !memory)
-		loop_exit("no memory for the loop");
 	if (size == 0)
 		free(old);
+	else if (!(memory = realloc(old, (size_t)size)))
+		loop_exit("no memory for the loop");
 	return memory;
 }
 
@@ -78,22 +82,16 @@ void loop_init(void)
 	ev_set_syserr_cb(loop_exit);
 }
 
-static void before_waiting(struct ev_loop *loop)
-{
-	refused = ev_pending_count(loop) > 0;
-}
-
 struct ev_loop *loop_new(void)
 {
 	static ev_async any;
-	struct ev_loop *loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
 
+	loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
 	if (!loop) {
 		log_error("cannot create an event loop: libev can't use epoll");
 		exit(EXIT_FAILURE);
 	}
 	loop_epoll = -1;
-	ev_set_loop_release_cb(loop, before_waiting, NULL);
 	/* The only fd so far is libev's own, for signals and threads: the daemon cannot do without it. */
 	ev_async_init(&any, NULL);
 	ev_async_start(loop, &any);
