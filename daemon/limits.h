@@ -70,25 +70,26 @@ enum {
 };
 
 /* Seconds. */
-#define STATUS_INTERVAL	  1.0	 /* between lines for systemctl status */
-#define LOOK_INTERVAL	  5.0	 /* between reads of the kernel's list of events, which take milliseconds */
-#define REFUSALS_INTERVAL 60.0	 /* between lines of the log about the same kind of refusal of one tenant */
-#define THROTTLE_LEAST	  0.01	 /* between looks at tenants over their request rate */
-#define WAITING_INTERVAL  0.1	 /* between looks at tenants with too many requests under way or answers unread */
-#define LATER_INTERVAL	  0.02	 /* after ETOOMANYREFS: other receivers have to take fds first */
-#define TRIM_INTERVAL	  0.25	 /* until malloc_trim(3) returns freed memory, in milliseconds */
-#define REST_INTERVAL	  1.0	 /* between looks at levels without a tenant */
-#define TURN_TIME	  0.0001 /* of handling requests in one turn of the loop */
-#define ACCEPT_BACKOFF	  0.1	 /* after EMFILE: long enough not to spin, short enough not to be noticed */
-#define BORDER_INTERVAL	  1.0	 /* between looks at the delegation of cgroups with clients */
-#define DEFER_INTERVAL	  0.05	 /* until new connections are deposited: the shortest programs have ended by then */
-#define DEPOSIT_TIMEOUT	  1.0	 /* for the keeper's answers, at the daemon's end */
-#define PAGES_INTERVAL	  0.05	 /* between looks at watched pages: a person does not notice */
-#define KEEPER_INTERVAL	  0.05	 /* between attempts to connect to the next keeper: a restart takes longer */
-#define KEEPER_PAUSE	  1.	 /* … after a keeper that ended within that time */
-#define PROBE_INTERVAL	  10.0	 /* between probes of unguarded data files */
-#define SETTLE_INTERVAL	  0.01	 /* before a name that the kernel is about to free is asked for again */
-#define SETTLE_TRIES	  10	 /* … after which the name counts as taken; the kernel needs some milliseconds */
-#define LINGER_FIRST	  0.02	 /* a process that ends closes its fds one after the other */
-#define LINGER_LAST	  1.0	 /* a charge is refunded within two seconds of the last close */
-#define LINGER_MOST	  8.0	 /* … with many lingering streams of one tenant: within ten */
+#define STATUS_INTERVAL	  1.0  /* between lines for systemctl status */
+#define LOOK_INTERVAL	  5.0  /* between reads of the kernel's list of events, which take milliseconds */
+#define REFUSALS_INTERVAL 60.0 /* between lines of the log about the same kind of refusal of one tenant */
+#define THROTTLE_LEAST	  0.01 /* between looks at tenants over their request rate */
+#define WAITING_INTERVAL  0.1  /* between looks at tenants with too many requests under way or answers unread */
+#define LATER_INTERVAL	  0.02 /* after ETOOMANYREFS: other receivers have to take fds first */
+#define TRIM_INTERVAL                                                                                                  \
+	0.25 /* until malloc_trim(3) returns as much as was freed meanwhile: which takes it milliseconds */
+#define REST_INTERVAL	1.0    /* between looks at levels without a tenant */
+#define TURN_TIME	0.0001 /* of handling requests in one turn of the loop */
+#define ACCEPT_BACKOFF	0.1    /* after EMFILE: long enough not to spin, short enough not to be noticed */
+#define BORDER_INTERVAL 1.0    /* between looks at the delegation of cgroups with clients */
+#define DEFER_INTERVAL	0.05   /* until new connections are deposited: the shortest programs have ended by then */
+#define DEPOSIT_TIMEOUT 1.0    /* for the keeper's answers, at the daemon's end */
+#define PAGES_INTERVAL	0.05   /* between looks at watched pages: a person does not notice */
+#define KEEPER_INTERVAL 0.05   /* between attempts to connect to the next keeper: a restart takes longer */
+#define KEEPER_PAUSE	1.     /* … after a keeper that ended within that time */
+#define PROBE_INTERVAL	10.0   /* between probes of unguarded data files */
+#define SETTLE_INTERVAL 0.01   /* before a name that the kernel is about to free is asked for again */
+#define SETTLE_TRIES	10     /* … after which the name counts as taken; the kernel needs some milliseconds */
+#define LINGER_FIRST	0.02   /* a process that ends closes its fds one after the other */
+#define LINGER_LAST	1.0    /* a charge is refunded within two seconds of the last close */
+#define LINGER_MOST	8.0    /* … with many lingering streams of one tenant: within ten */

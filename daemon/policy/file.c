@@ -77,25 +77,22 @@ const char *policy_file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static int cannot_read(const char *path, int error, struct problems *problems)
+static char *cannot_read(const char *path, int error, struct problems *problems)
 {
-	if (error == ENOMEM)
-		return -ENOMEM;
 	problems_add(problems, PROBLEM_ERROR, (struct policy_origin){ .file = path }, "cannot be read: %s",
 		     error == EINVAL ? "it is no file" : strerror(error));
-	return 0;
+	return NULL;
 }
 
 /* Adds its files, but for hidden files, editors' leftovers, and names that an earlier directory has. */
-static int list_directory(const char *directory, struct policy_files *files, struct problems *problems)
+static void list_directory(const char *directory, struct policy_files *files, struct problems *problems)
 {
 	DIR *stream = opendir(directory);
 	struct dirent *entry;
-	int r = 0;
 
-	if (!stream)
-		return errno == ENOENT ? 0 : cannot_read(directory, errno, problems);
-	while (r == 0 && (errno = 0, entry = readdir(stream))) {
+	if (!stream && errno != ENOENT)
+		cannot_read(directory, errno, problems);
+	while (stream && (errno = 0, entry = readdir(stream))) {
 		const char *name = entry->d_name, *suffix = strrchr(name, '.');
 		bool wanted = name[0] != '.' && suffix && streq(suffix, ".conf");
 		char **path;
@@ -106,13 +103,14 @@ static int list_directory(const char *directory, struct policy_files *files, str
 			continue;
 		path = array_grow(files->path, files->n, sizeof(*path));
 		files->path = path ? path : files->path;
-		r = path && asprintf(&path[files->n], "%s/%s", directory, name) >= 0 ? 0 : -ENOMEM;
-		files->n += r == 0;
+		if (!path || asprintf(&path[files->n], "%s/%s", directory, name) < 0)
+			break;
+		files->n++;
 	}
-	if (r == 0 && errno != 0)
-		r = cannot_read(directory, errno, problems);
-	closedir(stream);
-	return r;
+	if (stream && errno != 0)
+		cannot_read(directory, errno, problems);
+	if (stream)
+		closedir(stream);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -120,11 +118,9 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(policy_file_name(*(char *const *)a), policy_file_name(*(char *const *)b));
 }
 
-int policy_list_files(const char *directories, const char *root, struct problems *problems, struct policy_files *ret)
+void policy_list_files(const char *directories, const char *root, struct problems *problems, struct policy_files *ret)
 {
-	int r = 0;
-
-	for (size_t length; r == 0 && *directories; directories += length + (directories[length] == ':')) {
+	for (size_t length; *directories; directories += length + (directories[length] == ':')) {
 		char directory[4096];
 
 		length = strcspn(directories, ":");
@@ -132,16 +128,15 @@ int policy_list_files(const char *directories, const char *root, struct problems
 			continue;
 		if ((size_t)snprintf(directory, sizeof(directory), "%s%.*s", root ? root : "", (int)length,
 				     directories) >= sizeof(directory))
-			r = cannot_read(directory, ENAMETOOLONG, problems);
+			cannot_read(directory, ENAMETOOLONG, problems);
 		else
-			r = list_directory(directory, ret, problems);
+			list_directory(directory, ret, problems);
 	}
-	if (r == 0 && ret->n > 0)
+	if (ret->n > 0)
 		qsort(ret->path, ret->n, sizeof(*ret->path), compare_names);
-	return r;
 }
 
-int policy_read_file(const char *path, struct problems *problems, char **ret)
+char *policy_read_file(const char *path, struct problems *problems)
 {
 	_cleanup_(freep) char *text = NULL;
 	_cleanup_(fd_closep) int fd = -1;
@@ -152,13 +147,11 @@ int policy_read_file(const char *path, struct problems *problems, char **ret)
 		return cannot_read(path, errno, problems);
 	/* No device is a policy file, and opening one may have effects. */
 	if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))
-		return 0;
+		return NULL;
 	if (!S_ISREG(status.st_mode))
 		return cannot_read(path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL, problems);
 	text = malloc(FILE_BYTES_MAX + 2);
-	if (!text)
-		return -ENOMEM;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = text ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 	/* A regular file is read up to its end. */
 	length = fd < 0 ? -1 : read(fd, text, FILE_BYTES_MAX + 1);
 	if (length < 0 || length > FILE_BYTES_MAX)
@@ -167,7 +160,5 @@ int policy_read_file(const char *path, struct problems *problems, char **ret)
 	if (strlen(text) < (size_t)length)
 		problems_add(problems, PROBLEM_ERROR, (struct policy_origin){ .file = path },
 			     "is no text: byte %zu is zero", strlen(text) + 1);
-	else if (length > 0)
-		*ret = steal_pointer(text);
-	return 0;
+	return length > 0 && strlen(text) == (size_t)length ? steal_pointer(text) : NULL;
 }

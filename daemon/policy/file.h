@@ -11,14 +11,14 @@ struct policy_files {
 };
 /*
  * Adds all *.conf of the directories, which colons separate; `root` (NULL: none) is put before each. What cannot be read becomes a
- * problem, here and below. 0 or -ENOMEM.
+ * problem, here and below.
  */
-int policy_list_files(const char *directories, const char *root, struct problems *, struct policy_files *ret);
+void policy_list_files(const char *directories, const char *root, struct problems *, struct policy_files *ret);
 void policy_files_deinit(struct policy_files *);
 /* The path without its directories. */
 const char *policy_file_name(const char *path);
-/* The text of a file. It stays NULL for a mask, and after a problem. 0 or -ENOMEM. */
-int policy_read_file(const char *path, struct problems *, char **ret);
+/* The text of a file, which the caller frees; NULL for a mask, and after a problem. */
+char *policy_read_file(const char *path, struct problems *);
 
 struct policy_reader {
 	char *at; /* NULL: at the end */

@@ -114,21 +114,19 @@ int policy_load_files(char *const *files, size_t n, struct problems *problems, s
 {
 	_cleanup_(policy_copy_deinit) struct policy_copy copy = { 0 };
 	FILE *to = open_memstream(&copy.bytes, &copy.size);
-	int r = 0;
+	bool failed;
 
 	if (!to)
 		return -ENOMEM;
 	fwrite(copy_magic, sizeof(copy_magic), 1, to);
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		_cleanup_(freep) char *text = NULL;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(freep) char *text = policy_read_file(files[i], problems);
 
-		r = policy_read_file(files[i], problems, &text);
 		if (text)
 			fprintf(to, "%s%c%s%c", files[i], '\0', text, '\0');
 	}
-	if (ferror(to))
-		r = -ENOMEM;
-	if (fclose(to) != 0 || r < 0)
+	failed = ferror(to);
+	if (fclose(to) != 0 || failed)
 		return -ENOMEM;
 	return policy_load_copy(&copy, problems, ret);
 }
@@ -136,7 +134,7 @@ int policy_load_files(char *const *files, size_t n, struct problems *problems, s
 int policy_load(const char *directories, const char *root, struct problems *problems, struct policy **ret)
 {
 	_cleanup_(policy_files_deinit) struct policy_files files = { 0 };
-	int r = policy_list_files(directories, root, problems, &files);
 
-	return r < 0 ? r : policy_load_files(files.path, files.n, problems, ret);
+	policy_list_files(directories, root, problems, &files);
+	return policy_load_files(files.path, files.n, problems, ret);
 }

@@ -7,17 +7,10 @@
 
 #include "protocol/base/array.h"
 
-static void problem_deinit(struct problem *problem)
-{
-	free(problem->file);
-	free(problem->key);
-	free(problem->sentence);
-}
-
 void problems_deinit(struct problems *problems)
 {
 	for (size_t i = 0; i < problems->n; i++)
-		problem_deinit(&problems->list[i]);
+		free(problems->list[i].file);
 	free(problems->list);
 	*problems = (struct problems){ 0 };
 }
@@ -26,26 +19,23 @@ void problems_add(struct problems *problems, enum severity severity, struct poli
 		  ...)
 {
 	struct problem problem = { .severity = severity, .line = place.line }, *list;
+	char sentence[8192];
 	va_list arguments;
-	int length;
 
 	va_start(arguments, format);
-	length = vasprintf(&problem.sentence, format, arguments);
+	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
-	if (length < 0)
-		problem.sentence = NULL; /* vasprintf() leaves it undefined */
-	problem.file = strdup(place.file);
-	problem.key = place.key ? strdup(place.key) : NULL;
 	/* Counted in any case: files with an error are not used, even if the error cannot be shown. */
 	problems->errors += severity == PROBLEM_ERROR;
 	list = array_grow(problems->list, problems->n, sizeof(*list));
-	if (list)
-		problems->list = list;
-	if (!list || !problem.sentence || !problem.file || (place.key && !problem.key)) {
-		problem_deinit(&problem);
+	problems->list = list ? list : problems->list;
+	if (!list ||
+	    asprintf(&problem.file, "%s%c%s%c%s", place.file, '\0', sentence, '\0', place.key ? place.key : "") < 0) {
 		problems->failed = true;
 		return;
 	}
+	problem.sentence = problem.file + strlen(problem.file) + 1;
+	problem.key = place.key ? problem.sentence + strlen(problem.sentence) + 1 : NULL;
 	list[problems->n++] = problem;
 }
 

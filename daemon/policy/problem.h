@@ -21,10 +21,10 @@ struct policy_origin {
 
 struct problem {
 	enum severity severity;
-	char *file;
+	char *file; /* the others are behind it */
 	unsigned line;
-	char *key;
-	char *sentence; /* safe to show; with advice */
+	const char *key;      /* NULL: none */
+	const char *sentence; /* safe to show; with advice */
 };
 
 struct problems {

@@ -109,8 +109,7 @@ static bool read_session(struct session_file *file, struct session *session, str
 	const size_t before = problems->n;
 
 	session->name = file->name = must(strndup(name, suffix ? (size_t)(suffix - name) : strlen(name)));
-	if (policy_read_file(file->path, problems, &file->text) < 0)
-		must(NULL);
+	file->text = policy_read_file(file->path, problems);
 	if (!file->text)
 		return false;
 	file->original = must(strdup(file->text));
@@ -183,8 +182,7 @@ int session_load(struct session *session)
 	const struct ctl *ctl = session->ctl;
 	int r;
 
-	if (policy_list_files(SESSION_DIRECTORIES, NULL, &problems, &files) < 0)
-		must(NULL);
+	policy_list_files(SESSION_DIRECTORIES, NULL, &problems, &files);
 	problems_note(&problems, ctl->output.when);
 	r = problems.n > 0 ? EXIT_REFUSED : EXIT_DONE;
 	for (size_t i = 0; ctl->argc == 1 && i < files.n; i++)
@@ -210,8 +208,8 @@ int session_check(struct session *session)
 	const size_t named = (size_t)ctl->argc - 1;
 	size_t n;
 
-	if (named == 0 && policy_list_files(SESSION_DIRECTORIES, NULL, &problems, &files) < 0)
-		must(NULL);
+	if (named == 0)
+		policy_list_files(SESSION_DIRECTORIES, NULL, &problems, &files);
 	n = MAX(named, files.n);
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_(session_file_deinit) struct session_file file = { .path = named > 0 ? ctl->argv[i + 1]
