@@ -187,29 +187,49 @@ static void try_again(struct world *world)
 	turn(world);
 }
 
-TEST(connection_without_a_free_file_waits_and_is_served)
+TEST(connection_without_a_free_file_waits)
 {
-	for (int place = AT_ACCEPT; place < PLACES; place++) {
+	WORLD(world, 10, 10);
+	WELCOMED(there, world, 7);
+	const char *log;
+
+	log_begin(LOG_NOTICE);
+	no_file = AT_ACCEPT;
+	_cleanup_(end_deinit) struct end end = end_connected(world);
+	say_hello(&end);
+	expect_silence(&end);
+	log = logged();
+	expect_logged(log, "\n", 1);
+	expect_logged(log, "can't accept on ", 1);
+	expect_logged(log, strerror(ENFILE), 1);
+	try_again(world);
+	expect_silence(&end);
+	/* A connected client needs no file. */
+	ck_assert_uint_eq(query(&there).events, 0);
+	no_file = HAS_FILES;
+	try_again(world);
+	expect_welcome(&end);
+	expect_line(NULL);
+}
+
+TEST(connection_whose_peer_cannot_be_read_is_dropped)
+{
+	for (int place = AT_ACCEPT + 1; place < PLACES; place++) {
 		WORLD(world, 10, 10);
-		WELCOMED(there, world, 7);
 		const char *log;
 
 		log_begin(LOG_NOTICE);
 		no_file = place;
 		_cleanup_(end_deinit) struct end end = end_connected(world);
-		say_hello(&end);
-		expect_silence(&end);
+		expect_disconnected(&end);
 		log = logged();
 		expect_logged(log, "\n", 1);
-		expect_logged(log, "can't accept on ", 1);
+		expect_logged(log, "was dropped: ", 1);
 		expect_logged(log, strerror(ENFILE), 1);
-		try_again(world);
-		expect_silence(&end);
-		/* A connected client needs no file. */
-		ck_assert_uint_eq(query(&there).events, 0);
 		no_file = HAS_FILES;
-		try_again(world);
-		expect_welcome(&end);
+		_cleanup_(end_deinit) struct end next = end_connected(world);
+		say_hello(&next);
+		expect_welcome(&next);
 		expect_line(NULL);
 	}
 }
