@@ -155,8 +155,7 @@ static void delete_on_answer(void *data, struct kernel_call *calls, size_t n _un
 int handle_delete(struct client *client, const struct message *message)
 {
 	struct registry *registry = client->holder.registry;
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	struct string_item name;
 	struct strings strings;
 	struct deletion *deletion;
@@ -172,7 +171,7 @@ int handle_delete(struct client *client, const struct message *message)
 		return -ENOMEM;
 	string_copy(deletion->name, name.length + 1U, name.text);
 	if (name_is_used(registry, deletion->name, &why)) {
-		control_refuse(client, message->serial, REFUSAL_IN_USE, "%s", sentence);
+		control_refuse(client, message->serial, REFUSAL_IN_USE, "%s", why.buffer);
 		free(deletion);
 		return 0;
 	}

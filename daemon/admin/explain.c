@@ -132,8 +132,7 @@ static size_t explain_put_rooms(struct packet *packet, const struct tenant *tena
 int handle_explain(struct client *client, const struct message *message)
 {
 	struct question question = { 0 };
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	struct packet *packet;
 	struct string_item cgroup;
 	struct strings strings;
@@ -155,7 +154,7 @@ int handle_explain(struct client *client, const struct message *message)
 	r = explain_decide(&question, &why);
 	packet = client_answer(client, KIND_ROWS, message->serial, 0);
 	mark = encode_list(packet, 0);
-	explain_put_answer(packet, &question, r, sentence);
+	explain_put_answer(packet, &question, r, why.buffer);
 	encode_count(packet, mark, (uint16_t)(1 + explain_put_rooms(packet, question.tenant)));
 	client_send(client, NULL, 0);
 	/* Frees a tenant that was made for this. */

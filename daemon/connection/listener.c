@@ -70,8 +70,7 @@ static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 			"own hierarchy is there; ask the admin to mount cgroup2",
 	};
 	struct connections *connections = listener->connections;
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	struct tenant *tenant = NULL;
 	struct peer peer;
 	int r;
@@ -94,7 +93,7 @@ static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
 		r = tenant_of_peer(connections->registry, &peer, &tenant);
 	if (tenant && admission_ask_maximum(tenant, RESOURCE_CONNECTIONS, &why) != 0) {
-		listener_refuse(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, sentence);
+		listener_refuse(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, why.buffer);
 		tenant_release(tenant);
 		return 0;
 	}

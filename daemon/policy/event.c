@@ -145,8 +145,7 @@ int policy_admit(const struct policy_rules *rules, const char *asked, size_t len
 {
 	const char *prefix = rules->value[POLICY_NAME_PREFIX]->text;
 	/* A text that does not fit is too long for a description, too. */
-	char prefixed[WIRE_DESCRIPTION_MAX + 64];
-	struct text text = text_make(prefixed, sizeof(prefixed));
+	TEXT(text, WIRE_DESCRIPTION_MAX + 64);
 	int r;
 
 	*ret_verdict = (struct policy_verdict){ .key = POLICY_KEYS };
@@ -157,7 +156,7 @@ int policy_admit(const struct policy_rules *rules, const char *asked, size_t len
 			blanks++;
 		text_put(&text, prefix, strlen(prefix));
 		text_put(&text, asked + blanks, length - blanks);
-		asked = prefixed;
+		asked = text.buffer;
 		length = text.length;
 	}
 	r = description_parse(asked, length, ret, why);

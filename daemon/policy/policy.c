@@ -173,8 +173,7 @@ void policy_assign(struct policy *policy, struct section *section, const char *n
 	enum policy_section kind = policy_section_kind(section->name);
 	enum policy_key key = policy_key_find(name);
 	struct excerpt shown = excerpt_of(text);
-	char buffer[256];
-	struct text why = text_make(buffer, sizeof(buffer));
+	TEXT(why, 256);
 
 	place.section = section->name;
 	if (strncmp(name, "X-", 2) == 0)
@@ -188,7 +187,7 @@ void policy_assign(struct policy *policy, struct section *section, const char *n
 	if (!section_has(section, key) && key == POLICY_OWN_NAMES)
 		sections_insert(policy, &policy->owners, policy->owners.n, section);
 	if (!policy_value_set(policy, key, text, &place, &section->values[key], &why))
-		problems_add(problems, PROBLEM_ERROR, place, "%s=%s: %s", name, shown.text, buffer);
+		problems_add(problems, PROBLEM_ERROR, place, "%s=%s: %s", name, shown.text, why.buffer);
 	/* Each of the cgroups inside would get the limit, and the outermost one would hold them all down to it. */
 	else if (!section->values[key].is_default && policy_keys[key].reach == POLICY_OF_CGROUP &&
 		 key != POLICY_TENANT && key != POLICY_RESERVE_EVENTS && pattern_is_nested(&section->pattern))

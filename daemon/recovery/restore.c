@@ -126,8 +126,7 @@ static int restore_grant(struct restoration *restoration, struct ledger_item *it
 {
 	static struct description description; /* large */
 	const struct ledger_entry *thing = item->entry;
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	struct entry_grant entry;
 	struct tenant *tenant;
 	struct grant *grant;

@@ -84,11 +84,10 @@ static struct declared *declared_new(struct registry *registry, struct tenant *t
 
 static void declared_complain(const struct section *event, const char *why)
 {
-	char buffer[PATH_MAX + 32];
-	struct text origin = text_make(buffer, sizeof(buffer));
+	TEXT(origin, PATH_MAX + 32);
 
 	policy_origin_text(&event->origin, &origin);
-	log_error("%s: [%s] can't be had: %s", buffer, event->name, why);
+	log_error("%s: [%s] can't be had: %s", origin.buffer, event->name, why);
 }
 
 static bool item_hold(struct item *item, struct stream *stream, uint32_t index)
@@ -123,8 +122,7 @@ static bool can_persist(const struct declared *declared)
 static int declared_add_item(struct declared *declared, const struct section *event)
 {
 	static struct description description; /* large */
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	struct item *item = &declared->items[declared->n];
 	int r = declared_describe(event, &description, &why);
 
@@ -136,7 +134,7 @@ static int declared_add_item(struct declared *declared, const struct section *ev
 	if (r == 0)
 		r = grant_get(declared->tenant, &description, 0, 0, &item->grant, &why);
 	if (r != 0) {
-		declared_complain(event, r < 0 ? strerror(-r) : sentence);
+		declared_complain(event, r < 0 ? strerror(-r) : why.buffer);
 		return 0;
 	}
 	if (declared->n++ % STREAM_EVENTS_MAX > 0) {
@@ -262,8 +260,7 @@ static void declared_on_answer(void *data, struct kernel_call *calls _unused_, s
 static bool declared_has(const struct declared *declared, const struct section *wanted)
 {
 	static struct description description; /* large */
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	struct event *event;
 	const struct grant *grant;
 

@@ -28,14 +28,13 @@ void item_refuse(struct registration *registration, struct item *item, uint32_t 
 	const struct event *event = item->grant ? item->grant->event : NULL;
 	const char *asked = event ? event->description : registration->asked.text;
 	size_t length = 0, most = event ? event->name_length : registration->asked.length;
-	char name[64]; /* as requested, or as registered, and truncated: for the log */
-	struct text text = text_make(name, sizeof(name));
+	TEXT(name, 64); /* as requested, or as registered, and truncated: for the log */
 
 	while (length < most && !strchr(" \t:", asked[length]))
 		length++;
-	text_put(&text, asked, length);
+	text_put(&name, asked, length);
 	if (registration->task.client)
-		refusal_note(registration->registry, registration->tenant, name, refusal, sentence);
+		refusal_note(registration->registry, registration->tenant, name.buffer, refusal, sentence);
 	item->refusal = refusal;
 	item->sentence = strdup(sentence);
 	item->grant = grant_unref(item->grant);
@@ -168,8 +167,7 @@ static void item_ask(struct client *client, struct batch *batch, struct item *it
 	struct registration *registration = batch->registration;
 	struct tenant *tenant = client->holder.tenant;
 	struct stream *next = registration->stream;
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	int r;
 
 	/* The stream that was chosen for all items may have ended before the first of them is registered on it. */
@@ -186,7 +184,7 @@ static void item_ask(struct client *client, struct batch *batch, struct item *it
 	if (r == 0)
 		r = register_take_stream(client, batch, next, &why);
 	if (r != 0) {
-		item_refuse_for(registration, item, r, sentence);
+		item_refuse_for(registration, item, r, why.buffer);
 		return;
 	}
 	reference_enter_asked(registration->stream, item->grant, &item->asked);
@@ -207,8 +205,7 @@ void item_place(struct client *client, struct batch *batch, struct item *item)
 {
 	struct registration *registration = batch->registration;
 	struct reference *reference = register_find_reference(&client->holder, item);
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	int r = 0;
 
 	if (!reference) {
@@ -220,7 +217,7 @@ void item_place(struct client *client, struct batch *batch, struct item *item)
 	if (r == 0)
 		item_lease(registration, &client->holder, item, reference);
 	else
-		item_refuse_for(registration, item, r, sentence);
+		item_refuse_for(registration, item, r, why.buffer);
 }
 
 /* The name is taken by an event of which the daemon knows nothing: the item becomes one of many formats. False: it may not. */
@@ -229,8 +226,7 @@ static bool item_ask_as_one_of_many(struct batch *batch, struct item *item)
 	static struct description description; /* large */
 	struct registration *registration = batch->registration;
 	struct client *client = registration->task.client;
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	const char *text = item->grant->event->description;
 	int r;
 
@@ -245,7 +241,7 @@ static bool item_ask_as_one_of_many(struct batch *batch, struct item *item)
 	if (r == 0)
 		batch->items[batch->n_again++] = item;
 	else
-		item_refuse_for(registration, item, r, sentence);
+		item_refuse_for(registration, item, r, why.buffer);
 	return true;
 }
 

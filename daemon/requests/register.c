@@ -63,8 +63,7 @@ static void register_decide_item(struct client *client, struct batch *batch, con
 {
 	struct registration *registration = batch->registration;
 	struct item *item = &registration->items[registration->n_items++];
-	char sentence[WIRE_SENTENCE_MAX + 1];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	int r;
 
 	*item = (struct item){ .flags = asked->flags };
@@ -73,7 +72,7 @@ static void register_decide_item(struct client *client, struct batch *batch, con
 	if (r == 0)
 		item_place(client, batch, item);
 	else
-		item_refuse_for(registration, item, r, sentence);
+		item_refuse_for(registration, item, r, why.buffer);
 }
 
 /* Once for a part of the items. */

@@ -125,8 +125,7 @@ static int guard_remove(const struct guard_options *options, struct text *why)
 int main(int argc, char **argv)
 {
 	struct guard_options options = { .directory = "/sys/fs/bpf/userevd" };
-	char sentence[GUARD_SENTENCE_BYTES];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, GUARD_SENTENCE_BYTES);
 	const char *problem;
 	int r = option_table_read(&table, argc, argv, &options);
 
@@ -143,6 +142,6 @@ int main(int argc, char **argv)
 	else
 		r = options.remove ? guard_remove(&options, &why) : guard_add(&options, &why);
 	if (r < 0)
-		fprintf(stderr, "userevd-guard: %s\n", why.length > 0 ? sentence : strerror(-r));
+		fprintf(stderr, "userevd-guard: %s\n", why.length > 0 ? why.buffer : strerror(-r));
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

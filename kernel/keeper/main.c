@@ -122,15 +122,14 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 static int run_preparation(const struct keeper_options *options)
 {
 	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
-	char sentence[WIRE_SENTENCE_MAX + 1] = "";
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	int r;
 
 	/* The first is for mounts, the others are for the guard, which gives up the first. */
 	r = privileges_keep(CAPABILITY(CAP_SYS_ADMIN) | CAPABILITY(CAP_SETPCAP) | CAPABILITY(CAP_BPF) |
 			    CAPABILITY(CAP_PERFMON));
 	if (r == 0 && keeper_prepare(options, &preparation, &why) < 0)
-		string_copy(preparation.failure, sizeof(preparation.failure), sentence);
+		string_copy(preparation.failure, sizeof(preparation.failure), why.buffer);
 	if (r == 0)
 		r = handover_put(&preparation);
 	if (r < 0)
@@ -142,8 +141,7 @@ static int run_preparation(const struct keeper_options *options)
 static int serve_parent(const struct keeper_options *options, int socket)
 {
 	_cleanup_(preparation_deinit) struct preparation preparation = PREPARATION_NONE;
-	char sentence[WIRE_SENTENCE_MAX + 1] = "";
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	struct kernel *kernel = NULL;
 	int r;
 
@@ -162,7 +160,7 @@ static int serve_parent(const struct keeper_options *options, int socket)
 			text_printf(&why, "the keeper can't go on: %s", strerror(-r));
 	}
 	if (why.length > 0)
-		keeper_refuse(socket, sentence);
+		keeper_refuse(socket, why.buffer);
 	kernel_free(kernel);
 	keeper_guard_leave_cgroup();
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -189,8 +187,7 @@ static int serve_all(const struct keeper_options *options, struct preparation *p
 	const bool is_prepared = preparation->mounts.tracefs >= 0 || *preparation->failure;
 	const int listener = preparation->listener;
 	const uid_t owner = keeper_find_owner(listener);
-	char sentence[WIRE_SENTENCE_MAX + 1] = "";
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 	struct kernel *kernel = NULL;
 	int r = 0;
 
@@ -201,7 +198,7 @@ static int serve_all(const struct keeper_options *options, struct preparation *p
 	if (r == 0 && why.length == 0)
 		keeper_start(options, preparation, &kernel, &why);
 	r = kernel ? keeper_serve_all(listener, owner, options->hold, kernel)
-		   : refuse_next(listener, owner, options->hold, sentence);
+		   : refuse_next(listener, owner, options->hold, why.buffer);
 	/* After a failure the daemon gives the pages, which it has as well, to the next keeper: they must not end with this one. */
 	if (r < 0)
 		fprintf(stderr, "userevd-keeper: can't go on: %s\n", strerror(-r));

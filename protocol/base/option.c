@@ -184,8 +184,7 @@ int option_table_read(const struct option_table *table, int argc, char **argv, v
 {
 	struct known_options known = { 0 };
 	struct common common = { 0 };
-	char sentence[512];
-	struct text why = text_make(sentence, sizeof(sentence));
+	TEXT(why, 512);
 	int r;
 
 	string_copy(known.letters, sizeof(known.letters), table->stops ? "+:" : ":");
@@ -203,6 +202,6 @@ int option_table_read(const struct option_table *table, int argc, char **argv, v
 		return -1;
 	if (r == 0)
 		text_printf(&why, "unexpected argument '%s'.", argv[optind]);
-	fprintf(stderr, "%s: %s See '%s --help'.\n", table->program, sentence, table->program);
+	fprintf(stderr, "%s: %s See '%s --help'.\n", table->program, why.buffer, table->program);
 	return 2;
 }

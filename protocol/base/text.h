@@ -20,6 +20,11 @@ static inline struct text text_make(char *buffer, size_t size)
 	return (struct text){ .buffer = buffer, .size = size };
 }
 
+/* Declares a text with a buffer of so many bytes. */
+#define TEXT(name, size)                                                                                               \
+	char name##_buffer[size];                                                                                      \
+	struct text name = text_make(name##_buffer, sizeof(name##_buffer))
+
 void text_put(struct text *, const char *, size_t);
 void text_printf(struct text *, const char *format, ...) _printf_(2, 3);
 /* This character as UTF-8; U+FFFD for a number that is none. */
