@@ -45,7 +45,6 @@ struct remote {
 	struct kernel kernel;
 	struct batch_queue batches;
 	struct batch *sending;	  /* the first that is not wholly sent */
-	struct batch *spare;	  /* the last that was answered, for the next with `done`; or NULL */
 	struct batch_queue held;  /* deposits and withdrawals, while the kernel is stalled */
 	int64_t retry_at;	  /* for them, in milliseconds */
 	size_t under_way[WINDOW]; /* calls in each packet, the oldest first */
@@ -82,8 +81,7 @@ static void batch_finish(struct remote *remote, struct batch *batch)
 	else
 		for (size_t i = 0; i < batch->n; i++)
 			fd_close(batch->calls[i].fd);
-	free(remote->spare);
-	remote->spare = batch;
+	free(batch);
 }
 
 static void answer_calls(struct kernel_call *calls, size_t n, int result)
@@ -166,10 +164,9 @@ static int remote_send(struct remote *remote)
 static void remote_submit(struct kernel *kernel, struct kernel_call *calls, size_t n, kernel_done *done, void *data)
 {
 	struct remote *remote = remote_of(kernel);
-	const bool takes = n > 0 && !remote->cancelled;
-	struct batch *batch = takes && done ? steal_pointer(remote->spare) : NULL;
+	struct batch *batch = NULL;
 
-	if (takes && !batch)
+	if (n > 0 && !remote->cancelled)
 		batch = malloc(sizeof(*batch) + (done ? 0 : n * sizeof(*calls)));
 	if (!batch) {
 		/* Without `done` the call is lost: for example, an event goes on being charged to its tenant. */
@@ -280,17 +277,6 @@ static int remote_greet(struct remote *remote)
 	return 0;
 }
 
-/* A batch that concerned only the last keeper. */
-static struct batch *find_obsolete(const struct remote *remote)
-{
-	struct batch *batch;
-
-	TAILQ_FOREACH(batch, &remote->batches, entry)
-		if (batch->restores || concerns_deposits(batch))
-			return batch;
-	return NULL;
-}
-
 void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, void *data)
 {
 	struct remote *remote = remote_of(kernel);
@@ -305,9 +291,14 @@ void remote_succeed(struct kernel *kernel, int socket, kernel_restore *restore, 
 	remote->restore = restore;
 	remote->restore_data = data;
 	remote->sending = NULL;
-	/* `done` may change the list, so the search begins again. */
-	while ((batch = find_obsolete(remote)))
-		batch_cancel(remote, batch);
+	/* Batches that concerned only the last keeper. `done` may change the list, so the search begins again. */
+	do {
+		TAILQ_FOREACH(batch, &remote->batches, entry)
+			if (batch->restores || concerns_deposits(batch))
+				break;
+		if (batch)
+			batch_cancel(remote, batch);
+	} while (batch);
 	/* The others are sent again from their first call on. */
 	TAILQ_FOREACH(batch, &remote->batches, entry) {
 		for (size_t i = 0; i < batch->answered; i++)
@@ -374,7 +365,6 @@ static void remote_free(struct kernel *kernel)
 {
 	remote_cancel(kernel);
 	fd_close(kernel->fd);
-	free(remote_of(kernel)->spare);
 	free(remote_of(kernel));
 }
 
