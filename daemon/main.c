@@ -12,6 +12,7 @@
 #include "daemon/process/log.h"
 #include "daemon/process/loop.h"
 #include "daemon/process/unprivileged.h"
+#include "kernel/service.h"
 
 /*
  * Forks, and returns in the child, with a pipe. The parent waits for a byte on the pipe and exits: so the command that started the
@@ -100,7 +101,7 @@ static int daemon_start(const struct options *options, int background, pid_t par
 	}
 	systemd_say_ready(&daemon->systemd);
 	r = daemon_run(daemon);
-	systemd_say_stopping();
+	service_notify("STOPPING=1", NULL, 0);
 	daemon_free(daemon);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

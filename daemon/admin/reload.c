@@ -36,7 +36,6 @@ struct outcome {
 	int kept;	       /* a negative errno: the copy for the next daemon was not written */
 	size_t files, sections;
 	bool is_done; /* the loop has taken it */
-	bool adopted;
 	int r;
 };
 
@@ -97,8 +96,7 @@ static void outcome_adopt(struct daemon *daemon, struct outcome *outcome)
 	log_problems(&outcome->problems);
 	if (outcome->r == 0)
 		outcome->r = rules_adopt(&daemon->registry, &outcome->policy);
-	outcome->adopted = outcome->r == 0;
-	if (!outcome->adopted || !daemon->registry.kernel)
+	if (outcome->r != 0 || !daemon->registry.kernel)
 		return;
 	capacity_look(&daemon->registry);
 	declared_adopt(&daemon->registry);
@@ -167,13 +165,15 @@ int reload_check_capacity(struct daemon *daemon)
 
 int reload_first(struct daemon *daemon)
 {
+	const char *directory = daemon->options.state_directory;
 	struct outcome *outcome = outcome_new();
 	int r;
 
 	if (!outcome)
 		return -ENOMEM;
-	if (daemon->options.state_directory)
-		last_policy_make_directory(daemon->options.state_directory, daemon->user.uid);
+	/* A missing one. If that fails, last_policy_keep() fails, too. */
+	if (directory && mkdir(directory, 0700) == 0)
+		(void)!chown(directory, daemon->user.uid, (gid_t)-1);
 	outcome_fill(daemon, outcome);
 	outcome_adopt(daemon, outcome);
 	r = outcome->r;
@@ -248,7 +248,7 @@ static int reload_next(struct listing *listing, struct packet *packet)
 		row_put_string(packet, "sentence", problem->sentence);
 		return LISTING_ROW;
 	}
-	row_put_bool(packet, "loaded", outcome->adopted);
+	row_put_bool(packet, "loaded", outcome->r == 0);
 	row_put_u64(packet, "files", outcome->files);
 	row_put_u64(packet, "sections", outcome->sections);
 	row_put_string(packet, "why", outcome->r < 0 ? strerror(-outcome->r) : "");
@@ -277,14 +277,14 @@ static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int event
 	reload->outcome = steal_pointer(reload->next);
 	outcome_adopt(daemon, outcome);
 	outcome->is_done = true;
-	if (outcome->adopted)
+	if (outcome->r == 0)
 		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
 			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");
 	else if (outcome->r < 0)
 		log_error("the policy can't be read (%s); the old one stays", strerror(-outcome->r));
 	else
 		log_error("the policy has errors; the old one stays");
-	if (outcome->adopted)
+	if (outcome->r == 0)
 		reload->note[0] = '\0';
 	else if (!reload->note[0])
 		string_copy(reload->note, sizeof(reload->note),

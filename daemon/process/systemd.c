@@ -122,11 +122,6 @@ void systemd_say_reloading(struct systemd *systemd)
 	systemd_notify(systemd, state);
 }
 
-void systemd_say_stopping(void)
-{
-	service_notify("STOPPING=1", NULL, 0);
-}
-
 void systemd_init(struct systemd *systemd, struct ev_loop *loop, systemd_status *status, void *data)
 {
 	uint64_t interval = 0;

@@ -40,6 +40,5 @@ void systemd_init(struct systemd *, struct ev_loop *, systemd_status *, void *da
 void systemd_say_ready(struct systemd *);
 /* A reload begins; systemd_say_ready() ends it. */
 void systemd_say_reloading(struct systemd *);
-void systemd_say_stopping(void);
 /* To be called in each turn of the loop: sends the status if it has changed, once a second at most. */
 void systemd_update_status(struct systemd *);

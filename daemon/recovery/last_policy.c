@@ -75,12 +75,6 @@ int last_policy_read(const char *directory, uid_t user, struct policy **ret, tim
 	return 0;
 }
 
-void last_policy_make_directory(const char *directory, uid_t user)
-{
-	if (mkdir(directory, 0700) == 0)
-		(void)!chown(directory, user, (gid_t)-1);
-}
-
 int last_policy_keep(const char *directory, const struct policy_copy *copy)
 {
 	_cleanup_(policy_copy_deinit) struct policy_copy kept = { 0 };

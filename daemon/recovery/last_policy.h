@@ -13,7 +13,5 @@
  * negative errno with a sentence.
  */
 int last_policy_read(const char *directory, uid_t user, struct policy **ret, time_t *ret_since, struct text *why);
-/* Makes a missing directory for the user that the daemon becomes. If that fails, last_policy_keep() fails, too. */
-void last_policy_make_directory(const char *directory, uid_t user);
 /* Puts this copy in the place of the old one, and waits for the disk. 0 or a negative errno. */
 int last_policy_keep(const char *directory, const struct policy_copy *);
