@@ -42,7 +42,7 @@ static int explain_decide(struct question *question, struct text *why)
 		string_copy(question->name, description.name_length + 1, description.canonical);
 	if (r != 0)
 		return r;
-	event = event_meant(question->tenant, &description, &flags);
+	event = event_meant(question->tenant, &description, (struct event_key){ .text = "" }, &flags).found;
 	question->is_one_of_many = flags & REGISTER_MULTI_FORMAT;
 	if (event && !streq(event->description, description.canonical)) {
 		grant = LIST_FIRST(&event->grants);

@@ -39,17 +39,6 @@ static int decode_patterns(struct cursor body, uint16_t known_flags, struct patt
 	return 0;
 }
 
-static bool patterns_match(const struct patterns *patterns, const struct event *event)
-{
-	char name[DESCRIPTION_NAME_MAX + 1];
-
-	string_copy(name, MIN(sizeof(name), event->name_length + 1U), event->description);
-	for (size_t i = 0; i < patterns->n; i++)
-		if (fnmatch(patterns->at[i], name, 0) == 0)
-			return true;
-	return false;
-}
-
 /* Remembers the admin with each event that programs hold: their number, or -ENOMEM. */
 static int trace_note(struct client *client, const struct patterns *patterns)
 {
@@ -62,7 +51,13 @@ static int trace_note(struct client *client, const struct patterns *patterns)
 	admin.time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	string_copy(admin.comm, sizeof(admin.comm), client_comm(client));
 	for (struct event *event = event_after(registry, 0); event; event = event_after(registry, event->number)) {
-		if (!patterns_match(patterns, event))
+		char name[DESCRIPTION_NAME_MAX + 1];
+		size_t i = 0;
+
+		string_copy(name, MIN(sizeof(name), event->name_length + 1U), event->description);
+		while (i < patterns->n && fnmatch(patterns->at[i], name, 0) != 0)
+			i++;
+		if (i == patterns->n)
 			continue;
 		r = event_set_enabled_by(registry, event, patterns->flags & TRACE_ON ? &admin : NULL);
 		if (r < 0)

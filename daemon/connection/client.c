@@ -440,13 +440,6 @@ struct client *task_end(struct client_task *task)
 	return client;
 }
 
-void task_put_off(struct client_task *task, void (*resume)(struct client_task *), void (*abandon)(struct client_task *))
-{
-	task->resume = resume;
-	task->abandon = abandon;
-	scheduler_add(task->client);
-}
-
 void clients_init(struct connections *connections)
 {
 	TAILQ_INIT(&connections->clients);

@@ -40,8 +40,6 @@ void client_greet(struct client *);
 /* The client is not read until the task ends; task_end() returns the client, or NULL if it has left. */
 void task_begin(struct client_task *, struct client *);
 struct client *task_end(struct client_task *);
-/* A part of the task is left for the client's next turn. */
-void task_put_off(struct client_task *, void (*resume)(struct client_task *), void (*abandon)(struct client_task *));
 
 /* The name of its command, which is read when it is first wanted. */
 const char *client_comm(struct client *);

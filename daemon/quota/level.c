@@ -146,13 +146,6 @@ void level_take(struct level *level, double now)
 		bucket_take(&level->requests, now);
 }
 
-struct refusal_told *level_refusals(struct level *level)
-{
-	if (!level->refusals)
-		level->refusals = calloc(REFUSAL_MAX_, sizeof(*level->refusals));
-	return level->refusals;
-}
-
 static bool is_lately(double then, double now)
 {
 	return then != 0. && now - then < REFUSALS_INTERVAL;

@@ -68,8 +68,6 @@ double level_wait(const struct level *, double now);
 void level_take(struct level *, double now);
 /* Whether a warning about a maximum may be logged now: once in REFUSALS_INTERVAL. */
 bool level_may_warn(struct level *, double now);
-/* When refusals of this path's tenants were last logged, REFUSAL_MAX_ kinds. NULL: no memory. */
-struct refusal_told *level_refusals(struct level *);
 /* Whether all tokens are back, here and above, and no line about the level was logged for REFUSALS_INTERVAL. */
 bool level_is_rested(const struct level *, double now);
 /* How many more may be charged at this very path. */

@@ -138,34 +138,26 @@ static int event_new(struct registry *registry, const struct description *descri
 	return 0;
 }
 
-/* A tenant whose cgroup contains the other one's, or lies inside of it: the two can know of each other anyway. */
-static const struct tenant *find_related(const struct tenant *tenant, const struct event *event)
-{
-	const struct grant *grant = LIST_FIRST(&event->grants);
-
-	for (unsigned n = 0; grant && n < HOLDERS_MAX; n++, grant = LIST_NEXT(grant, in_event))
-		if (cgroup_is_inside(tenant->path, grant->tenant->path) ||
-		    cgroup_is_inside(grant->tenant->path, tenant->path))
-			return grant->tenant;
-	return NULL;
-}
-
 /*
  * Names the tenant that holds the event if it is related. Fields are shown only to tenants that hold or may hold the event;
  * the existence of an unrelated tenant is not revealed.
  */
 static void event_say_taken(const struct tenant *tenant, struct event *event, struct text *why)
 {
-	const struct grant *own = grant_find(tenant, event);
-	const struct tenant *related = own ? NULL : find_related(tenant, event);
+	const struct grant *own = grant_find(tenant, event), *related = LIST_FIRST(&event->grants);
 	const bool is_declared = policy_find_event(tenant->registry->policy, event->description, event->name_length);
 
+	/* A tenant whose cgroup contains this one's, or lies inside of it: the two can know of each other anyway. */
+	for (unsigned n = 1; related && !cgroup_is_inside(tenant->path, related->tenant->path) &&
+			     !cgroup_is_inside(related->tenant->path, tenant->path);
+	     n++)
+		related = n < HOLDERS_MAX ? LIST_NEXT(related, in_event) : NULL;
 	text_printf(why, "the name '%.*s' is taken by ", (int)MIN(event->name_length, 60), event->description);
 	if (own) {
 		text_printf(why, "this tenant's event");
 	} else if (related) {
 		text_printf(why, "an event of the tenant ");
-		text_excerpt(why, related->path, strlen(related->path));
+		text_excerpt(why, related->tenant->path, strlen(related->tenant->path));
 	} else {
 		text_printf(why, is_declared ? "the event that the policy declares" : "an event");
 	}
@@ -184,9 +176,8 @@ bool grant_may_be_one_of_many(const struct tenant *tenant)
 	return tenant->registry->kernel->facts.flags & rules_flags(tenant) & REGISTER_MULTI_FORMAT;
 }
 
-/* With the key that a client's event has or would have: that of the request, if the name is the same in canonical form. */
-static struct event_key event_find_meant(const struct tenant *tenant, const struct description *description,
-					 struct event_key key, uint16_t *flags)
+struct event_key event_meant(const struct tenant *tenant, const struct description *description, struct event_key key,
+			     uint16_t *flags)
 {
 	if (*flags & REGISTER_MULTI_FORMAT || key.length != description->name_length ||
 	    memcmp(key.text, description->canonical, key.length) != 0)
@@ -195,11 +186,6 @@ static struct event_key event_find_meant(const struct tenant *tenant, const stru
 		return key;
 	*flags |= REGISTER_MULTI_FORMAT;
 	return event_find_described(tenant->registry, description, *flags);
-}
-
-struct event *event_meant(const struct tenant *tenant, const struct description *description, uint16_t *flags)
-{
-	return event_find_meant(tenant, description, (struct event_key){ .text = "" }, flags).found;
 }
 
 struct grant *grant_find(const struct tenant *tenant, struct event *event)
@@ -302,7 +288,7 @@ int grant_ask(struct tenant *tenant, const struct description *description, stru
 	const bool is_plain = *flags == 0;
 	int r;
 
-	key = event_find_meant(tenant, description, key, flags);
+	key = event_meant(tenant, description, key, flags);
 	r = grant_make(tenant, description, key, *flags, 0, ret, why);
 	if (r == 0 && is_plain)
 		(*ret)->admitted = tenant->registry->generation;

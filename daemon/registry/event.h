@@ -99,8 +99,11 @@ void grant_persists_no_more(struct grant *);
 /* At the daemon's end, when persistent grants are all that is left. */
 void grants_end(struct registry *);
 
-/* The event that a client of the tenant means. Its fields may be other ones unless it is one of many formats; see grant_ask(). */
-struct event *event_meant(const struct tenant *, const struct description *, uint16_t *flags);
+/*
+ * The event that a client of the tenant means, with the key that it has or would have: `key`, if the name is the same in canonical form. Its
+ * fields may be other ones unless it is one of many formats; see grant_ask().
+ */
+struct event_key event_meant(const struct tenant *, const struct description *, struct event_key, uint16_t *flags);
 /* NULL: an admin has switched it off. 0 or -ENOMEM. */
 int event_set_enabled_by(struct registry *, struct event *, const struct enabled_by *);
 /* Not one of many formats. The name need not be terminated. */

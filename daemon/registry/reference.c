@@ -9,14 +9,6 @@
 #include "daemon/registry/tenant.h"
 #include "kernel/kernel.h"
 
-void reference_enter_asked(const struct stream *stream, const struct grant *grant, uint32_t *ret_asked)
-{
-	static const uint64_t none;
-
-	ledger_enter(stream->registry->ledger, ret_asked, ENTRY_ASKED, stream->number, grant->number, &none,
-		     sizeof(none), "");
-}
-
 void reference_free(struct reference *reference)
 {
 	struct grant *grant = reference->grant;
@@ -67,35 +59,28 @@ static struct reference *reference_new(struct stream *stream, struct grant *gran
 	return reference;
 }
 
-/* The entry of a question to the kernel becomes that of the reference, unless it has one. */
-static void reference_enter(struct reference *reference, uint32_t *asked)
+struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index, uint32_t *asked)
 {
-	const struct entry_reference entry = { .index = reference->index, .bit = reference->bit };
-	const struct stream *stream = reference->stream;
+	const struct entry_reference entry = { .index = index, .bit = grant->bit };
+	struct reference *reference = reference_there(stream, grant);
 	uint64_t word;
 
 	_Static_assert(sizeof(word) == sizeof(entry), "data of one word");
-	if (reference->entry != 0 || *asked == 0) {
-		ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
-			     reference->grant->number, &entry, sizeof(entry), "");
-		return;
-	}
-	memcpy(&word, &entry, sizeof(word));
-	ledger_become(stream->registry->ledger, *asked, ENTRY_REFERENCE, word);
-	reference->entry = *asked;
-	*asked = 0;
-}
-
-struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index, uint32_t *asked)
-{
-	struct reference *reference = reference_there(stream, grant);
-
 	if (!reference)
 		reference = reference_new(stream, grant);
 	if (!reference)
 		return NULL;
 	reference->index = index;
-	reference_enter(reference, asked);
+	if (reference->entry != 0 || *asked == 0) {
+		ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
+			     grant->number, &entry, sizeof(entry), "");
+		return reference;
+	}
+	/* The entry of the question to the kernel becomes that of the reference. */
+	memcpy(&word, &entry, sizeof(word));
+	ledger_become(stream->registry->ledger, *asked, ENTRY_REFERENCE, word);
+	reference->entry = *asked;
+	*asked = 0;
 	return reference;
 }
 

@@ -19,15 +19,13 @@ struct reference {
 
 /*
  * Finds the reference to the grant on the stream, or makes it and takes a reference on the grant. NULL: no memory. `asked` is the place in
- * the ledger from reference_enter_asked(), or 0. A reference without an entry takes over the entry at that place, and sets `asked` to 0.
+ * the ledger of the question to the kernel (ENTRY_ASKED), or 0. A reference without an entry takes over the entry at that place, and sets `asked` to 0.
  */
 struct reference *reference_get(struct stream *, struct grant *, uint32_t index, uint32_t *asked);
 /* Whether it is there at all; and the reference, unless it is being released. */
 struct reference *reference_there(const struct stream *, const struct grant *);
 struct reference *reference_find(const struct stream *, const struct grant *);
 void reference_free(struct reference *);
-/* Enters in the ledger that the kernel is about to be asked for it. */
-void reference_enter_asked(const struct stream *, const struct grant *, uint32_t *ret_asked);
 
 /* The last lease on each has ended: asks the kernel, in one batch, to unregister them as far as possible. */
 void references_release(struct reference *const *, size_t n);

@@ -9,15 +9,19 @@
 void refusal_note(struct registry *registry, struct tenant *tenant, const char *event, uint32_t refusal,
 		  const char *sentence)
 {
-	/* Kept with the level, which outlives a tenant that comes and goes. */
-	struct refusal_told *told = tenant ? level_refusals(tenant->level) : NULL;
+	struct refusal_told *told = registry->refusals_told;
 	/* That is no refused request: the daemon has found a registration. */
 	enum log_source source = refusal == REFUSAL_SELF_REGISTERED ? LOG_OF_DAEMON : LOG_OF_CLIENTS;
 	const double now = clock_now();
 
 	if (tenant)
 		tenant->refusals[refusal]++;
-	told = (told ? told : registry->refusals_told) + refusal;
+	/* Kept with the level, which outlives a tenant that comes and goes. */
+	if (tenant && !tenant->level->refusals)
+		tenant->level->refusals = calloc(REFUSAL_MAX_, sizeof(*told));
+	if (tenant && tenant->level->refusals)
+		told = tenant->level->refusals;
+	told += refusal;
 	/* One line for each kind, tenant and minute, with the number of those since the last line. */
 	if (told->since != 0. && now - told->since < REFUSALS_INTERVAL) {
 		told->more++;

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "daemon/ledger/ledger.h"
+#include "daemon/ledger/entries.h"
 #include "daemon/registry/admission.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
@@ -164,6 +164,7 @@ static int register_take_stream(struct client *client, struct batch *batch, stru
 /* Asks the kernel for the item. */
 static void item_ask(struct client *client, struct batch *batch, struct item *item)
 {
+	static const struct entry_reference no_place_yet;
 	struct registration *registration = batch->registration;
 	struct tenant *tenant = client->holder.tenant;
 	struct stream *next = registration->stream;
@@ -187,7 +188,8 @@ static void item_ask(struct client *client, struct batch *batch, struct item *it
 		item_refuse_for(registration, item, r, why.buffer);
 		return;
 	}
-	reference_enter_asked(registration->stream, item->grant, &item->asked);
+	ledger_enter(registration->registry->ledger, &item->asked, ENTRY_ASKED, registration->stream->number,
+		     item->grant->number, &no_place_yet, sizeof(no_place_yet), "");
 	/* Room for the lease, until the call is answered. */
 	quota_hold(&tenant->level->own[RESOURCE_LEASES]);
 	batch_add_call(batch, item,

@@ -203,10 +203,13 @@ static void register_decide(struct registration *registration)
 	register_warn(registration->tenant);
 	/* Not later: others may build on its stream at once. */
 	batch_submit(batch);
-	if (undecided->count > 0)
-		task_put_off(&registration->task, register_on_turn, register_abandon);
-	else
+	if (undecided->count == 0) {
 		register_end_part(registration);
+		return;
+	}
+	registration->task.resume = register_on_turn;
+	registration->task.abandon = register_abandon;
+	scheduler_add(client);
 }
 
 static void register_on_turn(struct client_task *task)

@@ -138,16 +138,6 @@ static bool is_float(const struct field *field)
 						 (field->size == sizeof(double) && ends_with(field, "_f64")));
 }
 
-static void write_float(struct writer writer, const uint8_t *at, size_t size)
-{
-	const bool is_narrow = size == sizeof(float);
-	double value;
-	float narrow;
-
-	memcpy(is_narrow ? (void *)&narrow : (void *)&value, at, size);
-	text_put_float(writer.out, is_narrow ? (double)narrow : value, is_narrow, writer.json);
-}
-
 static void write_value(struct writer writer, const struct field *field, const uint8_t *payload, size_t size)
 {
 	const uint8_t *at = payload + field->offset;
@@ -173,7 +163,12 @@ static void write_value(struct writer writer, const struct field *field, const u
 		}
 		text_put(writer.out, "]", 1);
 	} else if (is_float(field)) {
-		write_float(writer, at, field->size);
+		const bool is_narrow = field->size == sizeof(float);
+		double value;
+		float narrow;
+
+		memcpy(is_narrow ? (void *)&narrow : (void *)&value, at, field->size);
+		text_put_float(writer.out, is_narrow ? (double)narrow : value, is_narrow, writer.json);
 	} else if (field->is_text && field->is_signed && !writer.json && *at >= ' ' && *at <= '~') {
 		/* In JSON a char is always a number, so the field has one type. */
 		text_printf(writer.out, "'%c'", *at);

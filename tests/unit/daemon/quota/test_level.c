@@ -88,7 +88,9 @@ TEST(level_is_not_rested_after_a_logged_refusal)
 {
 	struct level *box = get("/slice/box");
 
-	level_refusals(box)[REFUSAL_NAME_TAKEN].since = 100.;
+	box->refusals = calloc(REFUSAL_MAX_, sizeof(*box->refusals));
+	ck_assert_ptr_nonnull(box->refusals);
+	box->refusals[REFUSAL_NAME_TAKEN].since = 100.;
 	ck_assert(!level_is_rested(box, 101.));
 	ck_assert(level_is_rested(box->parent, 101.));
 	ck_assert(!level_is_rested(box, 159.));
