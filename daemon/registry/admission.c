@@ -57,14 +57,19 @@ static void admission_put_limit(const struct tenant *tenant, enum resource resou
 	}
 }
 
-static int refuse_maximum(const struct tenant *tenant, enum resource resource, const struct quota *at, struct text *why)
+/* `has_room`: the maximum has room, which is for all in this cgroup. */
+static int refuse_maximum(const struct tenant *tenant, enum resource resource, const struct quota *at, bool has_room,
+			  struct text *why)
 {
 	admission_put_holder(tenant, at, why);
 	text_printf(why, " %u of %u %s", at->held, at->maximum, words[resource].plural);
 	admission_put_limit(tenant, resource, at, why);
 	if (resource == RESOURCE_FILES)
 		text_printf(why, ", also those still open after their connection");
-	text_printf(why, "; %s, or ask the admin for a larger maximum", words[resource].remedy);
+	text_printf(why,
+		    has_room ? ", and the rest is for all of them; %s, or ask the admin for a reserve"
+			     : "; %s, or ask the admin for a larger maximum",
+		    words[resource].remedy);
 	return REFUSAL_QUOTA_EXCEEDED;
 }
 
@@ -84,15 +89,8 @@ static int refuse_share(const struct tenant *tenant, enum resource resource, con
 	/* A node that pays for nothing has no share that could be too large: too little is left for any tenant. */
 	if (refusal->at->paid == 0 && !refusal->within)
 		return refuse_machine(machine, resource, why);
-	if (refusal->at->paid == 0) {
-		admission_put_holder(tenant, refusal->within, why);
-		text_printf(why, " %u of %u %s", refusal->within->held, refusal->within->maximum,
-			    words[resource].plural);
-		admission_put_limit(tenant, resource, refusal->within, why);
-		text_printf(why, ", and the rest is for all of them; %s, or ask the admin for a reserve",
-			    words[resource].remedy);
-		return REFUSAL_QUOTA_EXCEEDED;
-	}
+	if (refusal->at->paid == 0)
+		return refuse_maximum(tenant, resource, refusal->within, true, why);
 	admission_put_holder(tenant, refusal->at, why);
 	text_printf(why, " %u %s, a fair share among %u: for one more %llu would have to be left, not %u",
 		    refusal->at->held, words[resource].plural, refusal->sharing, (unsigned long long)refusal->needed,
@@ -108,7 +106,7 @@ static int admission_answer(const struct tenant *tenant, enum resource resource,
 {
 	switch (r) {
 	case QUOTA_E_MAXIMUM:
-		r = refuse_maximum(tenant, resource, refusal->at, why);
+		r = refuse_maximum(tenant, resource, refusal->at, false, why);
 		/* A registration can't be removed from a file. For streams that are kept see kept_yield(). */
 		if (resource == RESOURCE_EVENTS && tenant->lingering > 0 && tenant->level->n_kept == 0)
 			text_printf(why, "; %u linger%s until all events of %s data file are released",
@@ -156,7 +154,7 @@ int admission_ask_maximum(const struct tenant *tenant, enum resource resource, s
 {
 	const struct quota *full = quota_find_full(&tenant->level->own[resource]);
 
-	return full ? refuse_maximum(tenant, resource, full, why) : 0;
+	return full ? refuse_maximum(tenant, resource, full, false, why) : 0;
 }
 
 void admission_warn(struct tenant *tenant, enum resource resource)
