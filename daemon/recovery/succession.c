@@ -24,32 +24,29 @@
 #include "protocol/base/array.h"
 
 /* The calls that pass everything to the new keeper. Their texts are copies, since events may end before the answer. */
-struct bequest {
+static struct {
 	double begun;
 	size_t n;
 	struct kernel_call *calls;
-	bool incomplete; /* no memory */
-};
+} bequest;
 
 /* With copies of its fd, or -1, and its text, or NULL. */
-static bool bequest_add(struct bequest *bequest, struct kernel_call call, int fd, const char *text)
+static void bequest_add(struct kernel_call call, int fd, const char *text)
 {
-	struct kernel_call *calls = array_grow(bequest->calls, bequest->n, sizeof(*calls));
+	struct kernel_call *calls = array_grow(bequest.calls, bequest.n, sizeof(*calls));
 
 	call.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	call.text = text ? strdup(text) : NULL;
-	bequest->calls = calls ? calls : bequest->calls;
-	if (calls && (fd < 0 || call.fd >= 0) && (!text || call.text)) {
-		calls[bequest->n++] = call;
-		return true;
+	/* With a part of all this, programs would be left without their events. Clients of the next daemon register them again. */
+	if (!calls || (fd >= 0 && call.fd < 0) || (text && !call.text)) {
+		log_error("can't give all pages, files and events to the new keeper: %s", strerror(errno));
+		exit(EXIT_FAILURE);
 	}
-	bequest->incomplete = true;
-	free((void *)call.text);
-	fd_close(call.fd);
-	return false;
+	bequest.calls = calls;
+	calls[bequest.n++] = call;
 }
 
-static void bequest_add_stream(struct bequest *bequest, const struct stream *stream)
+static void bequest_add_stream(const struct stream *stream)
 {
 	const struct kernel_call call = {
 		.op = KERNEL_STREAM_ADOPT,
@@ -62,7 +59,7 @@ static void bequest_add_stream(struct bequest *bequest, const struct stream *str
 	/* A stream that is being made is asked for again. A stream without a file only lingers. */
 	if (!stream->made || stream->ends)
 		return;
-	bequest_add(bequest, call, stream->fd, NULL);
+	bequest_add(call, stream->fd, NULL);
 	ID_TABLE_FOREACH(reference, &stream->references) {
 		const struct event *event = reference->grant->event;
 		const struct kernel_call adopt = {
@@ -74,13 +71,12 @@ static void bequest_add_stream(struct bequest *bequest, const struct stream *str
 			.index = reference->index,
 		};
 
-		bequest_add(bequest, adopt, -1, event->description);
+		bequest_add(adopt, -1, event->description);
 	}
 }
 
-static void on_adopted(void *data, struct kernel_call *calls, size_t n)
+static void on_adopted(void *data _unused_, struct kernel_call *calls, size_t n)
 {
-	struct bequest *bequest = data;
 	size_t failed = 0;
 	int error = 0;
 
@@ -90,25 +86,21 @@ static void on_adopted(void *data, struct kernel_call *calls, size_t n)
 		failed++;
 		error = calls[i].result;
 	}
-	if (bequest->incomplete)
-		log_error("no memory or fds: the new keeper has only a part of the pages, files and events");
-	else if (failed == 0)
+	if (failed == 0)
 		log_notice("a new keeper has taken over, with %zu pages, files and events, in %.0f ms", n,
-			   (clock_now() - bequest->begun) * 1000);
+			   (clock_now() - bequest.begun) * 1000);
 	else if (error != -ECANCELED)
 		log_error("a new keeper has taken over, without %zu of %zu pages, files and events (%s)", failed, n,
 			  error < 0 ? strerror(-error) : "it has no such thing");
-	for (size_t i = 0; i < bequest->n; i++)
-		free((void *)bequest->calls[i].text);
-	free(bequest->calls);
-	free(bequest);
+	for (size_t i = 0; i < n; i++)
+		free((void *)calls[i].text);
+	free(calls);
 }
 
 /* The remote kernel repeats unanswered calls behind these. */
 static void bequeath(void *data)
 {
 	struct daemon *daemon = data;
-	struct bequest *bequest = calloc(1, sizeof(*bequest));
 	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
 
 	/* The new keeper may have no guard although the last one had. (In the other case the next test of a data file shows it.) */
@@ -120,25 +112,21 @@ static void bequeath(void *data)
 		streams_watch(&daemon->registry);
 	}
 	daemon->connections.keeper_has_gone = false;
-	if (!bequest) {
-		log_error("out of memory: the new keeper has no pages, files and events");
-		return;
-	}
-	bequest->begun = clock_now();
+	bequest.begun = clock_now();
+	bequest.calls = NULL;
+	bequest.n = 0;
 	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next) {
 		struct kernel_call page = { .op = KERNEL_PAGE_ADOPT, .page = tenant->number, .index = 1 };
 
-		/* Both files, or none. */
-		if (tenant->page_writable < 0 || tenant->page_fd < 0 ||
-		    !bequest_add(bequest, page, tenant->page_writable, NULL))
+		if (tenant->page_writable < 0 || tenant->page_fd < 0)
 			continue;
+		bequest_add(page, tenant->page_writable, NULL);
 		page.index = 0;
-		if (!bequest_add(bequest, page, tenant->page_fd, NULL))
-			fd_close(bequest->calls[--bequest->n].fd);
+		bequest_add(page, tenant->page_fd, NULL);
 	}
 	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next)
-		bequest_add_stream(bequest, stream);
-	kernel_submit(daemon->registry.kernel, bequest->calls, bequest->n, on_adopted, bequest);
+		bequest_add_stream(stream);
+	kernel_submit(daemon->registry.kernel, bequest.calls, bequest.n, on_adopted, NULL);
 	deposit_all(&daemon->connections);
 }
 
