@@ -104,7 +104,7 @@ static void make_status(void *data, char *ret, size_t size)
 {
 	const struct daemon *daemon = data;
 	const struct machine *machine = &daemon->registry.machine;
-	unsigned tenants = HASH_CNT(by_identity, daemon->registry.tenants);
+	unsigned tenants = HASH_CNT(by_number, daemon->registry.tenants);
 
 	snprintf(ret, size, "%u tenant%s, %u of %u events%s", tenants, tenants == 1 ? "" : "s",
 		 machine->common + machine->filled, machine->capacity,

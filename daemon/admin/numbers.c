@@ -20,7 +20,7 @@ void numbers_of_daemon(const struct daemon *daemon, struct number ret[NUMBERS_OF
 	bool is_tracer = registry->kernel->tracer;
 	uint64_t lingering = 0;
 
-	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next)
 		lingering += tenant->lingering;
 	const struct number numbers[NUMBERS_OF_DAEMON] = {
 		{ "uptime", "uptime_seconds", NUMBER_GAUGE, "Time since the daemon was started.",
@@ -38,7 +38,7 @@ void numbers_of_daemon(const struct daemon *daemon, struct number ret[NUMBERS_OF
 		{ "lingering", "lingering_events", NUMBER_GAUGE,
 		  "Released events whose data file is still open somewhere.", lingering },
 		{ "tenants", "tenants", NUMBER_GAUGE, "Tenants that have a connection or an event.",
-		  HASH_CNT(by_identity, registry->tenants) },
+		  HASH_CNT(by_number, registry->tenants) },
 		{ "connections", "connections", NUMBER_GAUGE, "Connections of clients.", registry->n_holders },
 		{ "in_flight", "fds_in_flight", NUMBER_GAUGE, "File descriptors sent to clients and not received yet.",
 		  daemon->connections.in_flight },

@@ -35,6 +35,7 @@ static struct level *level_new(struct level **table, struct level *parent, const
 		return NULL;
 	level->table = table;
 	level->references = 1;
+	LIST_INIT(&level->tenants);
 	TAILQ_INIT(&level->kept);
 	bucket_init(&level->requests, UINT32_MAX, UINT32_MAX, 0.);
 	bucket_init(&level->own_requests, UINT32_MAX, UINT32_MAX, 0.);

@@ -16,6 +16,7 @@
 
 TAILQ_HEAD(level_queue, level);
 TAILQ_HEAD(stream_list, stream);
+LIST_HEAD(tenant_list, tenant);
 
 /* The resources that quotas count. */
 enum resource {
@@ -36,7 +37,8 @@ struct level {
 	unsigned generation;	   /* of the policy that its limits are from, and the next; 0: of none yet */
 	enum policy_tenant border; /* whether that policy makes this path a tenant */
 	struct level *parent;
-	struct stream_list kept; /* streams of the tenants of this very path, the oldest first */
+	struct tenant_list tenants; /* of this very path */
+	struct stream_list kept;    /* streams of the tenants of this very path, the oldest first */
 	unsigned n_kept;
 	struct refusal_told *refusals; /* of the tenants of this very path, by kind; NULL: none was logged */
 	double warned;		       /* when the last warning about a maximum was logged; 0: never */

@@ -357,7 +357,7 @@ static void release_unused(struct restoration *restoration)
 		stream_unuse(stream);
 	}
 	for (struct tenant *tenant = registry->tenants, *next; tenant; tenant = next) {
-		next = tenant->by_identity.next;
+		next = tenant->by_number.next;
 		tenant_release(tenant);
 	}
 }
@@ -421,7 +421,7 @@ int restore(struct daemon *daemon)
 		log_notice("restored %u connections, %u streams and %u events of %u tenants", restoration.connections,
 			   HASH_CNT(by_number, daemon->registry.streams),
 			   daemon->registry.machine.common + daemon->registry.machine.filled,
-			   HASH_CNT(by_identity, daemon->registry.tenants));
+			   HASH_CNT(by_number, daemon->registry.tenants));
 	ledger_image_deinit(&restoration.image);
 	if (r == 0)
 		r = take_over(daemon);

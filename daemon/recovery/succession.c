@@ -115,7 +115,7 @@ static void bequeath(void *data)
 	bequest.begun = clock_now();
 	bequest.calls = NULL;
 	bequest.n = 0;
-	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next) {
+	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_number.next) {
 		struct kernel_call page = { .op = KERNEL_PAGE_ADOPT, .page = tenant->number, .index = 1 };
 
 		if (tenant->page_writable < 0 || tenant->page_fd < 0)

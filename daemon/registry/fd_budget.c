@@ -10,9 +10,9 @@ static size_t fd_budget_used(const struct registry *registry)
 	size_t n = registry->n_holders + registry->n_streams;
 
 	if (!registry->ledger)
-		return n + HASH_CNT(by_identity, registry->tenants);
+		return n + HASH_CNT(by_number, registry->tenants);
 	/* A page has two fds; and a new keeper gets copies of all fds at once. */
-	return 2 * (n + 2 * (size_t)HASH_CNT(by_identity, registry->tenants)) + registry->copies;
+	return 2 * (n + 2 * (size_t)HASH_CNT(by_number, registry->tenants)) + registry->copies;
 }
 
 bool fd_budget_has_room(const struct registry *registry)

@@ -56,7 +56,7 @@ static void on_pages(struct ev_loop *loop, ev_timer *w, int events _unused_)
 	struct registry *registry = container_of(w, struct registry, w_pages);
 	bool any = false;
 
-	for (struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next) {
+	for (struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next) {
 		if (!tenant->view)
 			continue;
 		any = true;

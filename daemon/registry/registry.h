@@ -22,7 +22,6 @@ LIST_HEAD(holder_list, holder);
 LIST_HEAD(reference_list, reference);
 LIST_HEAD(share_list, share);
 LIST_HEAD(sharing_list, stream);
-LIST_HEAD(tenant_list, tenant);
 TAILQ_HEAD(settling_list, settling);
 TAILQ_HEAD(tenant_queue, tenant);
 
@@ -71,9 +70,8 @@ struct registry {
 	bool looking;		 /* the kernel is being asked */
 	struct foreign_count others;
 
-	struct tenant *tenants;		  /* table by identity */
-	struct tenant *tenants_by_number; /* the same tenants */
-	struct event *events;		  /* table by key; its order, of insertion, is that of numbers */
+	struct tenant *tenants; /* table by number */
+	struct event *events;	/* table by key; its order, of insertion, is that of numbers */
 	struct event
 		*event_cursor;	/* for event_after(): an event that is not behind the last one it has found; or NULL */
 	struct stream *streams; /* table by number */

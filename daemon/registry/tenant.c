@@ -31,16 +31,13 @@ static struct tenant *tenant_free(struct tenant *tenant)
 		resting_add(tenant->registry, tenant->level);
 	level_unref(tenant->level);
 	free(tenant->precedent);
-	free(tenant->path);
 	free(tenant);
 	return NULL;
 }
 
-static int tenant_new(struct registry *registry, uint32_t number, const char *identity, const char *path, uint64_t id,
-		      struct tenant **ret)
+static int tenant_new(struct registry *registry, uint32_t number, const char *path, uint64_t id, struct tenant **ret)
 {
-	size_t length = strlen(identity);
-	struct tenant *tenant = calloc(1, sizeof(*tenant) + length + 1);
+	struct tenant *tenant = calloc(1, sizeof(*tenant));
 
 	if (!tenant)
 		return -ENOMEM;
@@ -54,63 +51,42 @@ static int tenant_new(struct registry *registry, uint32_t number, const char *id
 	TAILQ_INIT(&tenant->ready);
 	TAILQ_INIT(&tenant->begun);
 	TAILQ_INIT(&tenant->due);
-	memcpy(tenant->identity, identity, length + 1);
-	tenant->path = strdup(path);
-	if (!tenant->path || level_get(&registry->levels, path, &tenant->level) < 0) {
+	if (level_get(&registry->levels, path, &tenant->level) < 0) {
 		tenant_free(tenant);
 		return -ENOMEM;
 	}
-
-	HASH_ADD(by_identity, registry->tenants, identity, length, tenant);
+	tenant->path = tenant->level->path;
+	NUMBER_ADD(by_number, registry->tenants, number, tenant);
 	if (!table_added()) {
 		tenant_free(tenant);
 		return -ENOMEM;
 	}
-	NUMBER_ADD(by_number, registry->tenants_by_number, number, tenant);
-	if (!table_added()) {
-		HASH_DELETE(by_identity, registry->tenants, tenant);
-		tenant_free(tenant);
-		return -ENOMEM;
-	}
+	LIST_INSERT_HEAD(&tenant->level->tenants, tenant, in_level);
 	tenant_enter(tenant);
 	*ret = tenant;
 	return 0;
 }
 
-struct identity {
-	char text[PATH_MAX + 32];
-};
-
 /* A path that was deleted and made again has another id, and is another tenant. */
-static struct identity identity_of(const char *path, uint64_t id)
+static struct tenant *tenant_find(const struct registry *registry, const char *path, uint64_t id)
 {
-	struct identity identity;
+	const struct level *level = level_find(&registry->levels, path, strlen(path));
+	struct tenant *tenant = level ? LIST_FIRST(&level->tenants) : NULL;
 
-	snprintf(identity.text, sizeof(identity.text), "%" PRIu64 ":%s", id, path);
-	return identity;
-}
-
-static struct tenant *tenant_find(const struct registry *registry, const struct identity *identity)
-{
-	struct tenant *tenant;
-
-	HASH_FIND(by_identity, registry->tenants, identity->text, strlen(identity->text), tenant);
+	while (tenant && tenant->cgroup_id != id)
+		tenant = LIST_NEXT(tenant, in_level);
 	return tenant;
 }
 
 static int tenant_get(struct registry *registry, const char *path, uint64_t id, struct tenant **ret)
 {
-	const struct identity identity = identity_of(path, id);
-	struct tenant *tenant = tenant_find(registry, &identity);
-
-	if (tenant) {
-		*ret = tenant;
+	*ret = tenant_find(registry, path, id);
+	if (*ret)
 		return 0;
-	}
 	do
 		registry->last_tenant++;
 	while (registry->last_tenant == 0 || tenant_by_number(registry, registry->last_tenant));
-	return tenant_new(registry, registry->last_tenant, identity.text, path, id, ret);
+	return tenant_new(registry, registry->last_tenant, path, id, ret);
 }
 
 static void tenant_update(struct tenant *tenant, bool is_contained)
@@ -125,12 +101,11 @@ static void tenant_update(struct tenant *tenant, bool is_contained)
 int tenant_restore(struct registry *registry, uint32_t number, const char *path, uint64_t id, bool is_contained,
 		   struct tenant **ret)
 {
-	const struct identity identity = identity_of(path, id);
 	int r;
 
-	if (number == 0 || tenant_by_number(registry, number) || tenant_find(registry, &identity))
+	if (number == 0 || tenant_by_number(registry, number) || tenant_find(registry, path, id))
 		return -EEXIST;
-	r = tenant_new(registry, number, identity.text, path, id, ret);
+	r = tenant_new(registry, number, path, id, ret);
 	if (r < 0)
 		return r;
 	registry->last_tenant = MAX(registry->last_tenant, number);
@@ -195,7 +170,7 @@ struct tenant *tenant_by_number(struct registry *registry, uint32_t number)
 {
 	struct tenant *tenant;
 
-	NUMBER_FIND(by_number, registry->tenants_by_number, number, tenant);
+	NUMBER_FIND(by_number, registry->tenants, number, tenant);
 	return tenant;
 }
 
@@ -206,7 +181,7 @@ struct tenant *tenant_after(struct registry *registry, uint32_t number)
 
 	if (tenant)
 		return tenant->by_number.next;
-	for (tenant = registry->tenants_by_number; tenant && tenant->number <= number;)
+	for (tenant = registry->tenants; tenant && tenant->number <= number;)
 		tenant = tenant->by_number.next;
 	return tenant;
 }
@@ -248,7 +223,7 @@ void tenant_release(struct tenant *tenant)
 	if (tenant->page_fd >= 0)
 		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });
 	ledger_strike(registry->ledger, &tenant->entry);
-	HASH_DELETE(by_identity, registry->tenants, tenant);
-	HASH_DELETE(by_number, registry->tenants_by_number, tenant);
+	HASH_DELETE(by_number, registry->tenants, tenant);
+	LIST_REMOVE(tenant, in_level);
 	tenant_free(tenant);
 }

@@ -31,9 +31,9 @@ enum tenant_turn {
 
 struct tenant {
 	struct registry *registry;
-	uint32_t number; /* of its page, too */
-	uint32_t entry;	 /* in the ledger */
-	char *path;
+	uint32_t number;  /* of its page, too */
+	uint32_t entry;	  /* in the ledger */
+	const char *path; /* the level's */
 	uint64_t cgroup_id;
 	bool is_contained; /* its cgroup is delegated, or a policy names it */
 	struct rules rules;
@@ -74,9 +74,8 @@ struct tenant {
 	uint64_t throttled; /* requests that had to wait for tokens or room */
 	uint64_t refusals[REFUSAL_MAX_];
 
-	UT_hash_handle by_identity;
+	LIST_ENTRY(tenant) in_level;
 	UT_hash_handle by_number;
-	char identity[]; /* "id:path" */
 };
 
 /* Finds or makes the tenant that the peer belongs to. 0, or -ENOMEM. See tenant_release() for its end. */

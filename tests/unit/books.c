@@ -48,7 +48,7 @@ static void check_embedded(const struct registry *registry)
 {
 	unsigned pages = 0, references = 0;
 
-	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next)
 		pages += tenant->page_fd >= 0;
 	for (const struct stream *stream = registry->streams; stream; stream = stream->by_number.next)
 		references += stream->references.n;
@@ -196,7 +196,7 @@ void check_books(const struct daemon *daemon)
 
 	for (const struct stream *stream = registry->streams; stream; stream = stream->by_number.next)
 		check_stream(daemon, stream);
-	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next)
 		check_tenant(tenant);
 	TAILQ_FOREACH(client, &daemon->connections.clients, all) {
 		check_client(client);

@@ -164,7 +164,6 @@ void expect_nothing_left(struct world *world)
 
 	expect_no_charges(world);
 	ck_assert_ptr_null(daemon->registry.tenants);
-	ck_assert_ptr_null(daemon->registry.tenants_by_number);
 	ck_assert_ptr_null(daemon->registry.levels);
 	ck_assert_ptr_null(daemon->registry.streams);
 	ck_assert(TAILQ_EMPTY(&daemon->registry.lingering));

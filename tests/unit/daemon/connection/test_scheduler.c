@@ -107,7 +107,7 @@ static void look_at_delayed(const struct world *world)
 {
 	struct tenant *tenant, *next;
 
-	HASH_ITER(by_identity, world->daemon->registry.tenants, tenant, next)
+	HASH_ITER(by_number, world->daemon->registry.tenants, tenant, next)
 		if (tenant->turn == TURN_DELAYED)
 			ev_invoke(world->daemon->loop, &tenant->w_delayed, EV_TIMER);
 }

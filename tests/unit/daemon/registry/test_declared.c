@@ -19,7 +19,7 @@ static struct tenant *policy_tenant_of(const struct world *world)
 	struct tenant *tenant = world->daemon->registry.tenants;
 
 	while (tenant && !streq(tenant->path, TENANT_OF_POLICY))
-		tenant = tenant->by_identity.next;
+		tenant = tenant->by_number.next;
 	return tenant;
 }
 

@@ -194,7 +194,7 @@ static void count_step(struct history *history)
 	const struct daemon *daemon = history->world->daemon;
 	bool alike = false, kept = false;
 
-	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = daemon->registry.tenants; tenant; tenant = tenant->by_number.next)
 		alike |= tenant->precedent && tenant->precedent->ended == tenant->ended;
 	for (const struct stream *stream = daemon->registry.streams; stream; stream = stream->by_number.next)
 		kept |= stream->kept;
@@ -208,7 +208,7 @@ static void check_maxima(const struct world *world)
 
 	if (registry->machine.common > world->capacity)
 		ck_abort_msg("%u events of %u", registry->machine.common, world->capacity);
-	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_identity.next)
+	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next)
 		if (tenant->level->own[RESOURCE_EVENTS].held > registry->max_events)
 			ck_abort_msg("%s has %u events", tenant->path, tenant->level->own[RESOURCE_EVENTS].held);
 }

@@ -191,7 +191,7 @@ TEST(kept_stream_may_be_the_last_of_its_tenant)
 	run_program(world, "one u32 x", NULL);
 	make_cgroup(world, next);
 	WELCOMED(end, world, 1);
-	ck_assert_uint_eq(HASH_CNT(by_identity, world->daemon->registry.tenants), 2);
+	ck_assert_uint_eq(HASH_CNT(by_number, world->daemon->registry.tenants), 2);
 	be_refused(&end, "one u32 x", REFUSAL_QUOTA_EXCEEDED);
 	check_books(world->daemon);
 	get(&end, "one u32 x");
