@@ -127,8 +127,7 @@ static void source_take(struct embedded *embedded, struct source *source, const 
 	event = slot->holding->of.event;
 	description = tracer_parsed(&embedded->tracer, event);
 	if (!description || record->size > RECORD_MAX ||
-	    record_check(description, record->data + RECORD_INDEX_SIZE, record->size - RECORD_INDEX_SIZE) !=
-		    RECORD_OK) {
+	    !record_is_valid(description, record->data + RECORD_INDEX_SIZE, record->size - RECORD_INDEX_SIZE)) {
 		event->bad++;
 		source_count_bad(embedded, source);
 		return;

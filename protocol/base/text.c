@@ -138,10 +138,17 @@ void text_put_character(struct text *text, uint32_t point)
 	put_whole(text, bytes, length);
 }
 
-void text_put_float(struct text *text, double value, bool is_narrow, bool json)
+void text_put_float(struct text *text, uint64_t bits, size_t size, bool json)
 {
+	const uint32_t narrow_bits = (uint32_t)bits;
 	char digits[32] = "";
+	double value;
+	float narrow;
 
+	memcpy(&narrow, &narrow_bits, sizeof(narrow));
+	memcpy(&value, &bits, sizeof(value));
+	if (size == sizeof(narrow))
+		value = (double)narrow;
 	if (!__builtin_isfinite(value)) {
 		const char *name = __builtin_isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
 
@@ -150,7 +157,7 @@ void text_put_float(struct text *text, double value, bool is_narrow, bool json)
 	}
 	for (int n = 6; n <= 17; n++) {
 		snprintf(digits, sizeof(digits), "%.*g", n, value);
-		if (is_narrow ? strtof(digits, NULL) == (float)value : strtod(digits, NULL) == value)
+		if (size == sizeof(narrow) ? strtof(digits, NULL) == (float)value : strtod(digits, NULL) == value)
 			break;
 	}
 	text_printf(text, "%s", digits);

@@ -29,8 +29,8 @@ void text_put(struct text *, const char *, size_t);
 void text_printf(struct text *, const char *format, ...) _printf_(2, 3);
 /* This character as UTF-8; U+FFFD for a number that is none. */
 void text_put_character(struct text *, uint32_t point);
-/* With as few digits as reading the same value requires; a float's value if `is_narrow`. In JSON nan and inf are strings. */
-void text_put_float(struct text *, double value, bool is_narrow, bool json);
+/* The float or double with these bits, in as few digits as reading the same value requires. In JSON nan and inf are strings. */
+void text_put_float(struct text *, uint64_t bits, size_t size, bool json);
 /* A JSON string in quotes; bytes that are not UTF-8 become U+FFFD. */
 void text_json_string(struct text *, const char *, size_t);
 /* For a terminal: control bytes, invisible characters, and bytes that are not UTF-8 as \xNN, so a record can't deceive the reader. */

@@ -162,17 +162,7 @@ static void put_number(struct value_stream *stream, struct value value, uint8_t 
 	if (format == FORMAT_TIME && gmtime_r(&time, &tm) && strftime(word, sizeof(word), "%FT%TZ", &tm) > 0) {
 		put_word(stream, word);
 	} else if (format == FORMAT_FLOAT) {
-		const union {
-			uint64_t wide_bits;
-			double wide;
-		} wide = { number };
-		const union {
-			uint32_t narrow_bits;
-			float narrow;
-		} narrow = { (uint32_t)number };
-		const bool is_narrow = value.size == sizeof(narrow);
-
-		text_put_float(stream->out, is_narrow ? (double)narrow.narrow : wide.wide, is_narrow, stream->json);
+		text_put_float(stream->out, number, value.size, stream->json);
 	} else if (format == FORMAT_BOOLEAN && number <= 1) {
 		text_printf(stream->out, "%s", number ? "true" : "false");
 	} else if (format == FORMAT_SIGNED || format == FORMAT_PID || format == FORMAT_ERRNO || format == FORMAT_TIME) {

@@ -51,40 +51,40 @@ static bool field_is_dynamic(const struct field *field)
 	return field->kind == FIELD_DATA_LOC || field->kind == FIELD_REL_LOC;
 }
 
-/* Finds the bytes of a dynamic field. An enum record_fault. The fixed part must exist. */
-static int locate(const struct field *field, const uint8_t *payload, size_t size, struct span *ret)
+/* Finds the bytes of a dynamic field. The fixed part must exist. False: they are invalid. */
+static bool locate(const struct field *field, const uint8_t *payload, size_t size, struct span *ret)
 {
 	const uint64_t location = get_unsigned(payload + field->offset, sizeof(uint32_t));
 	size_t origin = field->kind == FIELD_REL_LOC ? ENTRY_HEADER + field->offset + sizeof(uint32_t) : 0;
 	size_t start = origin + (location & 0xffff);
 	size_t end = start + (location >> 16);
 
-	if (end > ENTRY_HEADER + size || (start < ENTRY_HEADER && end > start))
-		return RECORD_OUTSIDE;
-	if (field->is_text && (end <= ENTRY_HEADER || payload[end - ENTRY_HEADER - 1] != '\0'))
-		return RECORD_NOT_TERMINATED;
+	if (end > ENTRY_HEADER + size || (start < ENTRY_HEADER && end > start) ||
+	    (field->is_text && (end <= ENTRY_HEADER || payload[end - ENTRY_HEADER - 1] != '\0')))
+		return false;
 	*ret = (struct span){ payload, 0 };
 	if (end > start)
 		*ret = (struct span){ payload + (start - ENTRY_HEADER), end - start };
-	return RECORD_OK;
+	return true;
 }
 
-int record_check(const struct description *description, const void *payload, size_t size)
+bool record_is_valid(const struct description *description, const void *payload, size_t size)
 {
 	struct span span;
-	int fault = size < description->size ? RECORD_SHORT : RECORD_OK;
 
-	for (size_t i = 0; fault == RECORD_OK && i < description->n_fields; i++)
-		if (field_is_dynamic(&description->field[i]))
-			fault = locate(&description->field[i], payload, size, &span);
-	return fault;
+	if (size < description->size)
+		return false;
+	for (size_t i = 0; i < description->n_fields; i++)
+		if (field_is_dynamic(&description->field[i]) && !locate(&description->field[i], payload, size, &span))
+			return false;
+	return true;
 }
 
 const void *record_field(const struct field *field, const void *payload, size_t size, size_t *ret_size)
 {
 	struct span span = { (const uint8_t *)payload + field->offset, field->size };
 
-	if (field_is_dynamic(field) && locate(field, payload, size, &span) != RECORD_OK)
+	if (field_is_dynamic(field) && !locate(field, payload, size, &span))
 		span.size = 0;
 	*ret_size = span.size;
 	return span.at;
@@ -163,12 +163,7 @@ static void write_value(struct writer writer, const struct field *field, const u
 		}
 		text_put(writer.out, "]", 1);
 	} else if (is_float(field)) {
-		const bool is_narrow = field->size == sizeof(float);
-		double value;
-		float narrow;
-
-		memcpy(is_narrow ? (void *)&narrow : (void *)&value, at, field->size);
-		text_put_float(writer.out, is_narrow ? (double)narrow : value, is_narrow, writer.json);
+		text_put_float(writer.out, get_unsigned(at, field->size), field->size, writer.json);
 	} else if (field->is_text && field->is_signed && !writer.json && *at >= ' ' && *at <= '~') {
 		/* In JSON a char is always a number, so the field has one type. */
 		text_printf(writer.out, "'%c'", *at);

@@ -5,23 +5,19 @@
 
 #include "protocol/event/description.h"
 
-enum record_fault {
-	RECORD_OK = 0,
-	RECORD_SHORT = 1,	   /* shorter than the fixed fields: the kernel's EINVAL */
-	RECORD_OUTSIDE = 2,	   /* a dynamic field points outside the payload: the kernel's EFAULT */
-	RECORD_NOT_TERMINATED = 3, /* dynamic char data without its NUL: EFAULT too */
-};
+/*
+ * Checks a payload like the kernel: it has the fixed fields (EINVAL), no dynamic field points outside it, and dynamic char data has its
+ * NUL (EFAULT).
+ */
+bool record_is_valid(const struct description *, const void *payload, size_t size);
 
-/* Checks a payload like the kernel: an enum record_fault. */
-int record_check(const struct description *, const void *payload, size_t size);
-
-/* The bytes of a field's value, those that a dynamic field points at included; for a payload that record_check() passed. */
+/* The bytes of a field's value, those that a dynamic field points at included; for a payload that record_is_valid() passed. */
 const void *record_field(const struct field *, const void *payload, size_t size, size_t *ret_size);
 
 /* A number of 1, 2, 4 or 8 bytes; a signed one as an int64_t. */
 uint64_t record_number(const void *at, size_t size, bool is_signed);
 
-/* "status=200 ns=81 path=\"/x\"". For a payload that record_check() passed. */
+/* "status=200 ns=81 path=\"/x\"". For a payload that record_is_valid() passed. */
 void record_to_text(const struct description *, const void *payload, size_t size, struct text *out);
 /* {"status":200,"ns":81,"path":"/x"} */
 void record_to_json(const struct description *, const void *payload, size_t size, struct text *out);

@@ -30,6 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r != 0)
 		return 0;
 	require(payload_size <= sizeof(payload));
-	require(record_check(&description, payload, payload_size) == RECORD_OK);
+	require(record_is_valid(&description, payload, payload_size));
 	return 0;
 }

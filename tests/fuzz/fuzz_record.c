@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	size -= length + 1;
 	payload = exactly(nul + 1, size);
-	if (record_check(&description, payload, size) == RECORD_OK)
+	if (record_is_valid(&description, payload, size))
 		show(&description, payload, size);
 	return 0;
 }

@@ -59,7 +59,7 @@ const struct description *record_fitting_description(const struct taken_record *
 			return NULL;
 		string_copy(parsed, sizeof(parsed), record->description);
 	}
-	return record_check(&description, record->payload, record->size) == RECORD_OK ? &description : NULL;
+	return record_is_valid(&description, record->payload, record->size) ? &description : NULL;
 }
 
 static void print_column(const struct output *output, enum style style, const char *string, size_t width,

@@ -21,11 +21,11 @@ static void describe(const char *text)
 }
 
 /* The payload is in memory of exactly its size, so that a sanitizer sees each access behind it. */
-static int check(const void *payload, size_t size)
+static bool check(const void *payload, size_t size)
 {
 	_cleanup_(freep) void *exact = memcpy(malloc(size), payload, size);
 
-	return record_check(&description, exact, size);
+	return record_is_valid(&description, exact, size);
 }
 
 static const char *show(bool json, const void *payload, size_t size)
@@ -61,13 +61,13 @@ static int build(size_t capacity, const char *const *assignments)
 	return 0;
 }
 
-#define CHECKED(description, bytes, fault)                                                                             \
+#define CHECKED(description, bytes, valid)                                                                             \
 	{                                                                                                              \
-		description, bytes, sizeof(bytes) - 1, fault, NULL, NULL                                               \
+		description, bytes, sizeof(bytes) - 1, valid, NULL, NULL                                               \
 	}
 #define SHOWN(description, bytes, text, json)                                                                          \
 	{                                                                                                              \
-		description, bytes, sizeof(bytes) - 1, RECORD_OK, text, json                                           \
+		description, bytes, sizeof(bytes) - 1, true, text, json                                                \
 	}
 
 /* Numbers are little-endian. A dynamic field is its offset and its length, of two bytes each. */
@@ -77,15 +77,15 @@ TEST(payload_is_checked_and_shown)
 		const char *description;
 		const char *payload;
 		size_t size;
-		int fault;
+		bool valid;
 		const char *text, *json; /* NULL: not compared */
 	} rows[] = {
 		/* The fixed part; more bytes than that are allowed. */
 		SHOWN("e", "", "", "{}"),
-		CHECKED("e u32 a; char[3] b", "", RECORD_SHORT),
-		CHECKED(NULL, "uvwxyz", RECORD_SHORT),
-		CHECKED(NULL, "tuvwxyz", RECORD_OK),
-		CHECKED(NULL, "stuvwxyz", RECORD_OK),
+		CHECKED("e u32 a; char[3] b", "", false),
+		CHECKED(NULL, "uvwxyz", false),
+		CHECKED(NULL, "tuvwxyz", true),
+		CHECKED(NULL, "stuvwxyz", true),
 
 		/* __rel_loc counts from the end of its number, __data_loc from the start of the entry, eight bytes before the payload. */
 		SHOWN("e u8 a; __rel_loc char[] b; u16 c", "\7\2\0\3\0\x9\0xy\0", "a=7 b=\"xy\" c=9",
@@ -94,38 +94,38 @@ TEST(payload_is_checked_and_shown)
 
 		/* Dynamic data ends within the payload. */
 		SHOWN("e __rel_loc u8[] a", "\0\0\4\0wxyz", "a=[119,120,121,122]", NULL),
-		CHECKED(NULL, "\0\0\5\0wxyz", RECORD_OUTSIDE),
-		CHECKED(NULL, "\1\0\4\0wxyz", RECORD_OUTSIDE),
+		CHECKED(NULL, "\0\0\5\0wxyz", false),
+		CHECKED(NULL, "\1\0\4\0wxyz", false),
 		SHOWN(NULL, "\4\0\0\0wxyz", "a=[]", NULL),
-		CHECKED(NULL, "\5\0\0\0wxyz", RECORD_OUTSIDE),
-		CHECKED(NULL, "\xff\xff\xff\xffwxyz", RECORD_OUTSIDE),
+		CHECKED(NULL, "\5\0\0\0wxyz", false),
+		CHECKED(NULL, "\xff\xff\xff\xffwxyz", false),
 		SHOWN("e __data_loc u8[] a", "\xc\0\4\0wxyz", "a=[119,120,121,122]", NULL),
-		CHECKED(NULL, "\xc\0\5\0wxyz", RECORD_OUTSIDE),
-		CHECKED(NULL, "\xd\0\4\0wxyz", RECORD_OUTSIDE),
+		CHECKED(NULL, "\xc\0\5\0wxyz", false),
+		CHECKED(NULL, "\xd\0\4\0wxyz", false),
 		SHOWN(NULL, "\x10\0\0\0wxyz", "a=[]", NULL),
-		CHECKED(NULL, "\x11\0\0\0wxyz", RECORD_OUTSIDE),
-		CHECKED(NULL, "\xff\xff\xff\xffwxyz", RECORD_OUTSIDE),
+		CHECKED(NULL, "\x11\0\0\0wxyz", false),
+		CHECKED(NULL, "\xff\xff\xff\xffwxyz", false),
 		/* It may lie in the fixed part, and not in the kernel's own fields before the payload. */
-		CHECKED(NULL, "\x8\0\x8\0vwxyz", RECORD_OK),
-		CHECKED(NULL, "\7\0\1\0wxyz", RECORD_OUTSIDE),
-		CHECKED(NULL, "\0\0\x10\0wxyz", RECORD_OUTSIDE),
+		CHECKED(NULL, "\x8\0\x8\0vwxyz", true),
+		CHECKED(NULL, "\7\0\1\0wxyz", false),
+		CHECKED(NULL, "\0\0\x10\0wxyz", false),
 		SHOWN(NULL, "\0\0\0\0wxyz", "a=[]", NULL),
 
 		/* The kernel looks at the byte before the end of dynamic chars, even of none. */
 		SHOWN("e __rel_loc char[] a", "\0\0\3\0ab\0", "a=\"ab\"", NULL),
-		CHECKED(NULL, "\0\0\2\0ab\0", RECORD_NOT_TERMINATED),
-		CHECKED(NULL, "\0\0\4\0ab\0", RECORD_OUTSIDE),
+		CHECKED(NULL, "\0\0\2\0ab\0", false),
+		CHECKED(NULL, "\0\0\4\0ab\0", false),
 		SHOWN(NULL, "\0\0\0\0", "a=\"\"", NULL),
-		CHECKED(NULL, "\1\0\0\0a\0", RECORD_NOT_TERMINATED),
-		CHECKED(NULL, "\2\0\0\0a\0", RECORD_OK),
+		CHECKED(NULL, "\1\0\0\0a\0", false),
+		CHECKED(NULL, "\2\0\0\0a\0", true),
 		SHOWN("e __data_loc char[] a", "\xc\0\3\0ab\0", "a=\"ab\"", NULL),
-		CHECKED(NULL, "\xc\0\2\0ab\0", RECORD_NOT_TERMINATED),
-		CHECKED(NULL, "\xc\0\0\0", RECORD_OK),
-		CHECKED(NULL, "\0\0\0\0", RECORD_NOT_TERMINATED),
-		CHECKED(NULL, "\x8\0\0\0", RECORD_NOT_TERMINATED),
-		CHECKED("e __rel_loc unsigned char[] a", "\0\0\2\0ab", RECORD_NOT_TERMINATED),
-		CHECKED("e __rel_loc u8[] a; __rel_loc char[] b", "\4\0\0\0\0\0\1\0x", RECORD_NOT_TERMINATED),
-		CHECKED(NULL, "\4\0\0\0\0\0\1\0\0", RECORD_OK),
+		CHECKED(NULL, "\xc\0\2\0ab\0", false),
+		CHECKED(NULL, "\xc\0\0\0", true),
+		CHECKED(NULL, "\0\0\0\0", false),
+		CHECKED(NULL, "\x8\0\0\0", false),
+		CHECKED("e __rel_loc unsigned char[] a", "\0\0\2\0ab", false),
+		CHECKED("e __rel_loc u8[] a; __rel_loc char[] b", "\4\0\0\0\0\0\1\0x", false),
+		CHECKED(NULL, "\4\0\0\0\0\0\1\0\0", true),
 
 		/* Numbers. */
 		SHOWN("e s64 a; u64 b; int c; unsigned int d; short f; unsigned short g; s8 h; u8 i",
@@ -163,7 +163,7 @@ TEST(payload_is_checked_and_shown)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		describe(rows[i].description);
-		ck_assert_msg(check(rows[i].payload, rows[i].size) == rows[i].fault, "row %zu", i);
+		ck_assert_msg(check(rows[i].payload, rows[i].size) == rows[i].valid, "row %zu", i);
 		if (rows[i].text)
 			ck_assert_str_eq(show(false, rows[i].payload, rows[i].size), rows[i].text);
 		if (rows[i].json)
@@ -227,7 +227,7 @@ TEST(record_is_built_from_assignments)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		describe(rows[i].description);
 		ck_assert_msg(build(WIRE_PAYLOAD_MAX, rows[i].assignments) == 0, "row %zu: %s", i, sentence);
-		ck_assert_int_eq(check(built, built_size), RECORD_OK);
+		ck_assert(check(built, built_size));
 		ck_assert_str_eq(show(false, built, built_size), rows[i].text);
 	}
 }
@@ -332,7 +332,7 @@ TEST(dynamic_data_beyond_u16_is_refused)
 	assignment[2 + 65534] = '\0';
 	ck_assert_int_eq(build(sizeof(built), assignments), 0);
 	ck_assert_uint_eq(built_size, 4 + 65535);
-	ck_assert_int_eq(check(built, built_size), RECORD_OK);
+	ck_assert(check(built, built_size));
 
 	assignment[2 + 65534] = 'x';
 	assignment[2 + 65535] = '\0';
