@@ -54,9 +54,9 @@ static bool may_speak(struct client *client, const struct transport_from *from)
 {
 	if (!from->known)
 		return false;
-	if (!client->holder.greeted && from->pid == client->holder.pid)
-		client->holder.real_uid = from->uid;
-	return from->uid == client->holder.uid || from->uid == client->holder.real_uid;
+	if (!client->holder.known.greeted && from->pid == client->holder.known.pid)
+		client->holder.known.real_uid = from->uid;
+	return from->uid == client->holder.known.uid || from->uid == client->holder.known.real_uid;
 }
 
 void dispatch(struct client *client, const void *packet, size_t size, const struct transport_from *from)
@@ -67,7 +67,7 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 
 	if (!may_speak(client, from)) {
 		client_disconnect(client, 0, REFUSAL_WRONG_USER, "this connection is user %u's; open one of your own",
-				  client->holder.uid);
+				  client->holder.known.uid);
 		return;
 	}
 	r = decode_message(packet, size, &message);
@@ -83,9 +83,9 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 				  message.kind);
 		return;
 	}
-	if (!(request->when & (client->holder.greeted ? AFTER_HELLO : BEFORE_HELLO))) {
+	if (!(request->when & (client->holder.known.greeted ? AFTER_HELLO : BEFORE_HELLO))) {
 		client_disconnect(client, message.serial, REFUSAL_HELLO_FIRST,
-				  client->holder.greeted ? "%s a second time" : "%s before HELLO", request->name);
+				  client->holder.known.greeted ? "%s a second time" : "%s before HELLO", request->name);
 		return;
 	}
 	if (message.body.left < request->size || (message.body.left > request->size && !request->has_list))

@@ -85,15 +85,17 @@ static void holders_put(struct holders *holders, struct holder *holder)
 	item = row_begin_item(holders->packet);
 	holders->shown++;
 	row_put_string(holders->packet, "tenant", holder->tenant->path);
-	row_put_u64(holders->packet, "pid", (uint64_t)holder->pid);
-	row_put_u64(holders->packet, "uid", holder->uid);
+	row_put_u64(holders->packet, "pid", (uint64_t)holder->known.pid);
+	row_put_u64(holders->packet, "uid", holder->known.uid);
 	row_put_string(holders->packet, "comm", *holder->comm ? holder->comm : client_comm(client_of(holder)));
 	row_end_item(holders->packet, item);
 }
 
 static void holders_put_grant(struct holders *holders, const struct grant *grant)
 {
-	struct holder self = { .tenant = grant->tenant, .pid = getpid(), .uid = geteuid(), .comm = "userevd" };
+	struct holder self = { .tenant = grant->tenant,
+			       .known = { .pid = getpid(), .uid = geteuid() },
+			       .comm = "userevd" };
 	struct holder *holder;
 	unsigned left = grant->leases;
 
@@ -132,10 +134,10 @@ static void event_put_holders(struct packet *packet, const struct event *event)
 		return;
 	rows = row_begin_rows(packet, "enabled_by");
 	item = row_begin_item(packet);
-	row_put_u64(packet, "uid", event->enabled_by->uid);
-	row_put_u64(packet, "pid", (uint64_t)event->enabled_by->pid);
-	row_put_string(packet, "comm", event->enabled_by->comm);
-	row_put_u64(packet, "time", event->enabled_by->time);
+	row_put_u64(packet, "uid", event->enabled_by->admin.uid);
+	row_put_u64(packet, "pid", (uint64_t)event->enabled_by->admin.pid);
+	row_put_string(packet, "comm", event->enabled_by->admin.comm);
+	row_put_u64(packet, "time", event->enabled_by->admin.time);
 	row_end_item(packet, item);
 	row_end_rows(packet, rows);
 }

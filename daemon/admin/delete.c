@@ -56,7 +56,7 @@ static bool grant_is_used(const struct grant *grant, struct text *why)
 		text_printf(why, "the policy declares it: take its [Event] out, 'userevctl reload', and try again");
 	} else if (holder) {
 		text_printf(why, "%s%s-%d of tenant ", grant->persistent ? "" : "it is not persistent, and ends with ",
-			    *holder->comm ? holder->comm : client_comm(client_of(holder)), (int)holder->pid);
+			    *holder->comm ? holder->comm : client_comm(client_of(holder)), (int)holder->known.pid);
 		text_excerpt(why, grant->tenant->path, strlen(grant->tenant->path));
 		if (grant->persistent)
 			text_printf(why, " has it: try again when it has ended");

@@ -43,7 +43,7 @@ static int decode_patterns(struct cursor body, uint16_t known_flags, struct patt
 static int trace_note(struct client *client, const struct patterns *patterns)
 {
 	struct registry *registry = client->holder.registry;
-	struct enabled_by admin = { .pid = client->holder.pid, .uid = client->holder.uid };
+	struct entry_enabled admin = { .pid = client->holder.known.pid, .uid = client->holder.known.uid };
 	struct timespec now;
 	int n = 0, r = 0;
 

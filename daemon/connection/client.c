@@ -192,13 +192,10 @@ static struct client *client_make(struct connections *connections, int fd, enum 
 	*client = (struct client){ .connections = connections, .fd = fd, .socket = socket };
 	client->holder.registry = connections->registry;
 	TAILQ_INSERT_TAIL(&connections->clients, client, all);
-	client->holder.pid = entry->pid;
-	client->holder.uid = entry->uid;
-	client->holder.real_uid = entry->real_uid;
-	client->holder.may_be_root = entry->may_be_root;
-	client->holder.greeted = entry->greeted;
+	client->holder.known = *entry;
 	if (tenant) {
 		client->holder.tenant = tenant;
+		client->holder.known.tenant = tenant->number;
 		tenant->connections++;
 		quota_hold(&tenant->level->own[RESOURCE_CONNECTIONS]);
 		connections->registry->n_holders++;
@@ -210,7 +207,7 @@ static struct client *client_make(struct connections *connections, int fd, enum 
 const char *client_comm(struct client *client)
 {
 	if (!*client->holder.comm)
-		peer_comm(client->fd, client->holder.pid, client->holder.comm, sizeof(client->holder.comm));
+		peer_comm(client->fd, client->holder.known.pid, client->holder.comm, sizeof(client->holder.comm));
 	return client->holder.comm;
 }
 
@@ -245,7 +242,7 @@ int client_restore(struct connections *connections, int fd, uint64_t number, con
 	client->holder.number = number;
 	client->deposited = client->may_repeat = true;
 	holder_enter(&client->holder);
-	if (!client->holder.greeted)
+	if (!client->holder.known.greeted)
 		deadline_set(client);
 	inflight_restore(client);
 	client_watch(client);
@@ -279,7 +276,7 @@ static void client_release(struct client *client, unsigned most)
 	struct holder *holder = &client->holder;
 	unsigned leases = holder->leases.n;
 
-	if (holder->watching)
+	if (holder->known.watching)
 		pages_watch(holder, false);
 	leases_drop(holder, most);
 	most -= MIN(most, leases);
@@ -417,7 +414,7 @@ void clients_sweep(struct connections *connections)
 
 void client_greet(struct client *client)
 {
-	client->holder.greeted = true;
+	client->holder.known.greeted = true;
 	holder_enter(&client->holder);
 	client_defer(client);
 	if (!client->waiting)

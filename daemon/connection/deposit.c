@@ -89,7 +89,7 @@ void deposit_check(struct connections *connections)
 
 bool deposit_connection(struct client *client)
 {
-	if (client->deposited || !client->holder.registry->ledger || !client->holder.greeted)
+	if (client->deposited || !client->holder.registry->ledger || !client->holder.known.greeted)
 		return true;
 	if (client->task || client->waiting)
 		return false;

@@ -104,7 +104,7 @@ void client_on_writable(struct client *client)
 		if (waiting->is_answer)
 			client_end_request(client);
 		client_drop_answer(client);
-		if (client->holder.greeted)
+		if (client->holder.known.greeted)
 			deadline_clear(client);
 	}
 	if (client->life == LIFE_REFUSED)
@@ -170,7 +170,7 @@ static void client_send_packet(struct client *client, const int *fds, size_t n, 
 	if (r < 0) {
 		if (r != -EPIPE && r != -ECONNRESET)
 			log_line(LOG_OF_CLIENTS, LOG_WARNING, "answer to process %d lost: %s; its connection is closed",
-				 client->holder.pid, strerror(-r));
+				 client->holder.known.pid, strerror(-r));
 		client_close(client);
 	}
 }

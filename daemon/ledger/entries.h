@@ -53,16 +53,16 @@ struct entry_reference {
 
 struct entry_client {
 	uint32_t tenant;
-	int32_t pid;
+	int32_t pid; /* as it was when it connected */
 	uint32_t uid;
-	uint32_t real_uid;
-	uint16_t greeted;
+	uint32_t real_uid; /* the sender's uid in its packets: it differs in a set-user-ID program */
+	uint16_t greeted;  /* it has been given its tenant's page */
 	uint16_t watching;
-	uint32_t may_be_root;
+	uint32_t may_be_root; /* its user namespace has our uid 0 */
 };
 
 struct entry_enabled {
-	uint64_t time;
+	uint64_t time; /* ns since 1970 */
 	int32_t pid;
 	uint32_t uid;
 	char comm[16];

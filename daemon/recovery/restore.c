@@ -242,12 +242,10 @@ static int restore_share(struct restoration *restoration, struct ledger_item *it
 static int restore_enabled(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call _unused_)
 {
 	struct grant *grant = restored(restoration, ENTRY_GRANT, item->entry->a);
-	struct entry_enabled entry;
-	struct enabled_by admin;
+	struct entry_enabled admin;
 
-	ledger_get(item->entry, &entry, sizeof(entry));
-	admin = (struct enabled_by){ .time = entry.time, .pid = entry.pid, .uid = entry.uid };
-	string_copy(admin.comm, sizeof(admin.comm), entry.comm);
+	ledger_get(item->entry, &admin, sizeof(admin));
+	admin.comm[sizeof(admin.comm) - 1] = '\0';
 	return grant ? event_set_enabled_by(&restoration->daemon->registry, grant->event, &admin) : 0;
 }
 
@@ -256,10 +254,8 @@ static int restore_watch(struct restoration *restoration _unused_, struct ledger
 			 struct kernel_call *call _unused_)
 {
 	struct client *client = item->thing;
-	struct entry_client entry;
 
-	ledger_get(item->entry, &entry, sizeof(entry));
-	if (!client || !entry.watching || client->holder.tenant->page_fd < 0)
+	if (!client || !client->holder.known.watching || client->holder.tenant->page_fd < 0)
 		return 0;
 	pages_watch(&client->holder, true);
 	client_note_all(client);

@@ -66,29 +66,21 @@ struct event *event_after(struct registry *registry, uint64_t number)
 	return event;
 }
 
-int event_set_enabled_by(struct registry *registry, struct event *event, const struct enabled_by *enabled_by)
+int event_set_enabled_by(struct registry *registry, struct event *event, const struct entry_enabled *admin)
 {
-	uint32_t entry = event->enabled_by ? event->enabled_by->entry : 0;
-	struct entry_enabled data;
-
-	if (enabled_by && !event->enabled_by) {
-		event->enabled_by = malloc(sizeof(*enabled_by));
+	if (admin && !event->enabled_by) {
+		event->enabled_by = calloc(1, sizeof(*event->enabled_by));
 		if (!event->enabled_by)
 			return -ENOMEM;
-		memory_taken(&registry->memory, sizeof(*enabled_by));
+		memory_taken(&registry->memory, sizeof(*event->enabled_by));
 	}
-	if (enabled_by) {
-		*event->enabled_by = *enabled_by;
-		event->enabled_by->entry = entry;
-		data = (struct entry_enabled){ .time = enabled_by->time,
-					       .pid = enabled_by->pid,
-					       .uid = enabled_by->uid };
-		memcpy(data.comm, enabled_by->comm, sizeof(data.comm));
+	if (admin) {
+		event->enabled_by->admin = *admin;
 		/* Under the number of one of its grants: the next daemon forgets the admin if that one ends before the others. */
 		ledger_enter(registry->ledger, &event->enabled_by->entry, ENTRY_ENABLED,
-			     LIST_FIRST(&event->grants)->number, 0, &data, sizeof(data), "");
+			     LIST_FIRST(&event->grants)->number, 0, admin, sizeof(*admin), "");
 	} else if (event->enabled_by) {
-		ledger_strike(registry->ledger, &entry);
+		ledger_strike(registry->ledger, &event->enabled_by->entry);
 		memory_freed(&registry->memory, sizeof(*event->enabled_by));
 		free(steal_pointer(event->enabled_by));
 	}

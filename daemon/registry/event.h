@@ -8,6 +8,7 @@
 
 #include <sys/queue.h>
 
+#include "daemon/ledger/entries.h"
 #include "daemon/quota/charge.h"
 #include "daemon/registry/reference.h"
 #include "daemon/registry/registry.h"
@@ -33,10 +34,7 @@ struct grant {
 
 /* The admin that has switched an event on. */
 struct enabled_by {
-	uint64_t time; /* ns since 1970 */
-	pid_t pid;
-	uid_t uid;
-	char comm[16];
+	struct entry_enabled admin;
 	uint32_t entry; /* in the ledger */
 };
 
@@ -105,7 +103,7 @@ void grants_end(struct registry *);
  */
 struct event_key event_meant(const struct tenant *, const struct description *, struct event_key, uint16_t *flags);
 /* NULL: an admin has switched it off. 0 or -ENOMEM. */
-int event_set_enabled_by(struct registry *, struct event *, const struct enabled_by *);
+int event_set_enabled_by(struct registry *, struct event *, const struct entry_enabled *);
 /* Not one of many formats. The name need not be terminated. */
 struct event *event_by_name(const struct registry *, const char *name, size_t length);
 /* The first event with a number above this; NULL at the end. */

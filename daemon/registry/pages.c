@@ -47,7 +47,7 @@ void pages_bit_changed(void *data, uint32_t page, uint32_t bit)
 	if (!tenant)
 		return;
 	LIST_FOREACH(holder, &tenant->holders, in_tenant)
-		if (holder->watching && lease_by_bit(holder, bit))
+		if (holder->known.watching && lease_by_bit(holder, bit))
 			registry->changed(holder, bit);
 }
 
@@ -80,12 +80,12 @@ void pages_watch(struct holder *holder, bool on)
 	struct tenant *tenant = holder->tenant;
 	const struct holder *watching;
 
-	holder->watching = on;
+	holder->known.watching = on;
 	holder_enter(holder);
 	if (registry->kernel->facts.backend == BACKEND_EMBEDDED)
 		return;
 	LIST_FOREACH(watching, &tenant->holders, in_tenant)
-		if (watching->watching)
+		if (watching->known.watching)
 			break;
 	if (!watching) {
 		if (tenant->view)

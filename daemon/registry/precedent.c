@@ -26,7 +26,7 @@ void precedent_set(struct holder *holder, struct cursor request, struct cursor a
 		return;
 	bytes = (uint8_t *)&precedent->reference[n];
 	*precedent = (struct precedent){
-		.uid = holder->uid,
+		.uid = holder->known.uid,
 		.generation = holder->registry->generation,
 		.ended = tenant->ended,
 		.request = copy_bytes(bytes, request),
@@ -57,7 +57,7 @@ const struct precedent *precedent_find(const struct holder *holder, struct curso
 {
 	const struct precedent *precedent = holder->tenant->precedent;
 
-	if (!precedent || holder->leases.n > 0 || precedent->uid != holder->uid ||
+	if (!precedent || holder->leases.n > 0 || precedent->uid != holder->known.uid ||
 	    precedent->generation != holder->registry->generation || precedent->ended != holder->tenant->ended)
 		return NULL;
 	if (precedent->request.left != request.left || memcmp(precedent->request.at, request.at, request.left) != 0)

@@ -265,11 +265,11 @@ const char *rules_distrust(const struct holder *holder)
 	    rules_value(tenant, POLICY_ALLOW_HOST_ROOT)->number)
 		return NULL;
 	/* A set-user-ID program of root's can become root again. */
-	if (holder->uid == 0 || holder->real_uid == 0)
+	if (holder->known.uid == 0 || holder->known.real_uid == 0)
 		return "root of the machine gets no data file in a container, where nothing guards it; run it in a user "
 		       "namespace of its own, or ask the admin for AllowHostRoot=yes";
 	/* It can hand the file to a parent or child that is root. */
-	if (holder->may_be_root && !rules_value(tenant, POLICY_ALLOW_HOST_USERNS)->number)
+	if (holder->known.may_be_root && !rules_value(tenant, POLICY_ALLOW_HOST_USERNS)->number)
 		return "a container in the machine's user namespace gets no data file where nothing guards it; give it one "
 		       "of its own, or ask the admin for AllowHostUserns=yes";
 	return NULL;

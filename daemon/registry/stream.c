@@ -244,7 +244,7 @@ static bool takes_events(const struct stream *stream)
 
 bool stream_may_serve(const struct stream *stream, const struct holder *holder)
 {
-	return stream->shared && stream->made && stream->uid == holder->uid && stream->tenant == holder->tenant &&
+	return stream->shared && stream->made && stream->uid == holder->known.uid && stream->tenant == holder->tenant &&
 	       !stream_is_dying(stream);
 }
 
@@ -258,7 +258,7 @@ struct stream *stream_for(const struct holder *holder)
 			return share->stream;
 	for (stream = LIST_FIRST(&holder->tenant->sharing); stream; stream = next) {
 		next = LIST_NEXT(stream, sharing);
-		if (stream->uid != holder->uid || !takes_events(stream))
+		if (stream->uid != holder->known.uid || !takes_events(stream))
 			continue;
 		/* Now, before an event is registered on it for another client. */
 		if (stream->made)

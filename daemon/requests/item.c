@@ -155,7 +155,7 @@ static int register_take_stream(struct client *client, struct batch *batch, stru
 	}
 	if (!fd_budget_has_room(registration->registry))
 		return -EMFILE;
-	r = stream_new(client->holder.tenant, client->holder.uid, &call, &registration->stream, why);
+	r = stream_new(client->holder.tenant, client->holder.known.uid, &call, &registration->stream, why);
 	if (r == 0)
 		batch_add_call(batch, NULL, call);
 	return r;

@@ -115,7 +115,7 @@ static void check_client(const struct client *client)
 		unsigned here = count_on(holder, share->stream);
 
 		CHECK(here == share->leases, "a share of stream %u for %u leases, not %u", number, here, share->leases);
-		CHECK(share->stream->uid == holder->uid && share->stream->tenant == holder->tenant,
+		CHECK(share->stream->uid == holder->known.uid && share->stream->tenant == holder->tenant,
 		      "stream %u is another user's", number);
 		CHECK(client->life >= LIFE_CLOSING || client->task || (here > 0 && share->sent),
 		      "a share of stream %u without leases", number);

@@ -37,7 +37,7 @@ struct end end_of_user(struct world *world, pid_t pid, uid_t uid)
 
 	ck_assert_int_eq(tenant_of_peer(&world->daemon->registry, &peer, &tenant), 0);
 	end = end_connected_as(world, SOCKET_CLIENTS, &peer, tenant);
-	end.client->holder.real_uid = getuid();
+	end.client->holder.known.real_uid = getuid();
 	return end;
 }
 

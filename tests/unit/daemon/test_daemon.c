@@ -345,7 +345,7 @@ TEST(root_in_a_container_is_refused_without_a_guard)
 	for (unsigned i = 0; i < 4; i++) {
 		_cleanup_(end_deinit) struct end end = end_of_user(world, 7, i & 1 ? 0 : other);
 
-		end.client->holder.real_uid = i & 1 ? other : 0;
+		end.client->holder.known.real_uid = i & 1 ? other : 0;
 		tenant_of(&end)->is_contained = i & 2;
 		say_hello(&end);
 		if (i & 2)
@@ -383,8 +383,8 @@ static void expect_distrust(struct world *world, bool may_be_root, bool is_conta
 	_cleanup_(end_deinit) struct end end = end_of_user(world, 7, 4711);
 	const char *why;
 
-	end.client->holder.real_uid = 4711;
-	end.client->holder.may_be_root = may_be_root;
+	end.client->holder.known.real_uid = 4711;
+	end.client->holder.known.may_be_root = may_be_root;
 	tenant_of(&end)->is_contained = is_contained;
 	why = rules_distrust(&end.client->holder);
 	ck_assert_int_eq(why != NULL, distrusted);

@@ -40,8 +40,8 @@ static unsigned count_enabled(struct end *admin, uint16_t n)
 			continue;
 		items = cursor_make(field.value, field.length);
 		ck_assert_int_eq(row_next_item(&items, &item), 1);
-		ck_assert_uint_eq(row_get_u64(item, "pid"), (uint64_t)admin->client->holder.pid);
-		ck_assert_uint_eq(row_get_u64(item, "uid"), admin->client->holder.uid);
+		ck_assert_uint_eq(row_get_u64(item, "pid"), (uint64_t)admin->client->holder.known.pid);
+		ck_assert_uint_eq(row_get_u64(item, "uid"), admin->client->holder.known.uid);
 		ck_assert_uint_gt(row_get_u64(item, "time"), 0);
 		enabled++;
 	}

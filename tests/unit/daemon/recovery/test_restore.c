@@ -235,7 +235,7 @@ TEST(watching_client_gets_changed_for_all_events)
 	ck_assert_uint_eq(changed.count, 0);
 	expect_silence(&end);
 	ck_assert(!TAILQ_EMPTY(&world->daemon->connections.clients));
-	ck_assert(TAILQ_FIRST(&world->daemon->connections.clients)->holder.watching);
+	ck_assert(TAILQ_FIRST(&world->daemon->connections.clients)->holder.known.watching);
 }
 
 TEST(persistent_event_is_still_charged)
@@ -279,13 +279,13 @@ TEST(may_be_root_is_restored)
 	WELCOMED(other, world, 2);
 	unsigned n = 0;
 
-	ck_assert(!other.client->holder.may_be_root);
-	one.client->holder.may_be_root = true;
+	ck_assert(!other.client->holder.known.may_be_root);
+	one.client->holder.known.may_be_root = true;
 	holder_enter(&one.client->holder);
 	world_restart(world);
 	for (const struct client *client = TAILQ_FIRST(&world->daemon->connections.clients); client;
 	     client = TAILQ_NEXT(client, all))
-		n += client->holder.may_be_root;
+		n += client->holder.known.may_be_root;
 	ck_assert_uint_eq(n, 1);
 }
 

@@ -40,7 +40,7 @@ TEST(root_of_a_container_gets_no_file_without_the_guard)
 	CLIENTS(c, world, 2);
 
 	get(&c[1], "event u32 x");
-	c[0].client->holder.uid = 0;
+	c[0].client->holder.known.uid = 0;
 	tenant_of(&c[0])->is_contained = true;
 	set_guard(world, false);
 	for (unsigned i = 0; i < 3; i++) {
