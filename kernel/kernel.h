@@ -82,16 +82,17 @@ enum kernel_answer {
 enum { KERNEL_UNGUARDED = 1 };
 
 struct kernel_call {
-	enum kernel_op op;
+	uint16_t op; /* enum kernel_op */
+	uint16_t flags;
 	uint32_t page;
 	uint32_t stream;
-	uint16_t flags;
-	const char *text;
-	uint32_t bit;	 /* result of REGISTER and LOOK; argument of ADOPT */
-	uint32_t index;	 /* result of REGISTER and LOOK; argument of RELEASE, SET_MAXIMUM, ADOPT */
+	uint32_t bit;	/* result of REGISTER and LOOK; argument of ADOPT */
+	uint32_t index; /* result of REGISTER and LOOK; argument of RELEASE, SET_MAXIMUM, ADOPT */
+	int32_t result;
 	uint64_t number; /* of a deposit; of a stream's lock; of the keeper's events */
-	int fd;		 /* result: the caller's; argument: the kernel's, also after a failure */
-	int result;
+	/* Up to here the keeper gets it as it is. */
+	const char *text;
+	int fd; /* result: the caller's; argument: the kernel's, also after a failure */
 };
 
 /* Gives the caller a copy of the fd. KERNEL_OK, or a negative errno. */

@@ -30,21 +30,11 @@ static bool has_fd(enum message_kind kind, const struct kernel_call *call)
 static void message_put_call(struct packet *packet, enum message_kind kind, const struct kernel_call *call)
 {
 	const char *text = kind == MESSAGE_CALLS && call->text ? call->text : "";
-	const struct message_call raw = {
-		.op = (uint16_t)call->op,
-		.flags = call->flags,
-		.page = call->page,
-		.stream = call->stream,
-		.bit = call->bit,
-		.index = call->index,
-		.result = call->result,
-		.number = call->number,
-		.has_fd = has_fd(kind, call),
-		.text_length = (uint32_t)strlen(text),
-	};
+	const struct message_end end = { has_fd(kind, call), (uint32_t)strlen(text) };
 
-	packet_put(packet, &raw, sizeof(raw));
-	packet_put_padded(packet, text, raw.text_length);
+	packet_put(packet, call, MESSAGE_CALL_BYTES);
+	packet_put(packet, &end, sizeof(end));
+	packet_put_padded(packet, text, end.text_length);
 }
 
 size_t message_put(struct packet *packet, enum message_kind kind, const struct kernel_call *calls, size_t n)
@@ -123,50 +113,46 @@ bool message_next_call(struct message_packet *message, struct kernel_call *ret, 
 {
 	static const char zeros[4];
 	const struct message_op *op;
-	struct message_call raw;
+	struct message_end end;
 	const char *from;
 
-	cursor_get(&message->body, &raw, sizeof(raw));
-	op = message_op(raw.op);
-	if (message->body.failed || raw.op >= KERNEL_OP_MAX_ || raw.has_fd > op->takes_fd ||
-	    raw.has_fd < op->needs_fd || raw.text_length > WIRE_TENANT_MAX)
+	*ret = (struct kernel_call){ .text = *text, .fd = -1 };
+	cursor_get(&message->body, ret, MESSAGE_CALL_BYTES);
+	cursor_get(&message->body, &end, sizeof(end));
+	op = message_op(ret->op);
+	ret->result = 0;
+	if (message->body.failed || ret->op >= KERNEL_OP_MAX_ || end.has_fd > op->takes_fd ||
+	    end.has_fd < op->needs_fd || end.text_length > WIRE_TENANT_MAX)
 		return false;
-	from = cursor_take(&message->body, raw.text_length + padding(raw.text_length));
-	if (!from || memchr(from, '\0', raw.text_length) ||
-	    memcmp(from + raw.text_length, zeros, padding(raw.text_length)) != 0)
+	from = cursor_take(&message->body, end.text_length + padding(end.text_length));
+	if (!from || memchr(from, '\0', end.text_length) ||
+	    memcmp(from + end.text_length, zeros, padding(end.text_length)) != 0)
 		return false;
-	memcpy(*text, from, raw.text_length);
-	(*text)[raw.text_length] = '\0';
-	*ret = (struct kernel_call){
-		.op = (enum kernel_op)raw.op,
-		.flags = raw.flags,
-		.page = raw.page,
-		.stream = raw.stream,
-		.bit = raw.bit,
-		.number = raw.number,
-		.index = raw.index,
-		.text = *text,
-		.fd = raw.has_fd ? fdset_steal(&message->fds, message->next_fd++) : -1,
-	};
-	if (raw.has_fd && ret->fd < 0)
+	memcpy(*text, from, end.text_length);
+	(*text)[end.text_length] = '\0';
+	if (end.has_fd)
+		ret->fd = fdset_steal(&message->fds, message->next_fd++);
+	if (end.has_fd && ret->fd < 0)
 		ret->result = -EMFILE;
-	*text += raw.text_length + 1;
+	*text += end.text_length + 1;
 	return true;
 }
 
 bool message_next_answer(struct message_packet *message, struct kernel_call *call)
 {
-	struct message_call raw;
+	struct message_end end;
+	struct kernel_call answer;
 
-	cursor_get(&message->body, &raw, sizeof(raw));
-	if (message->body.failed || raw.text_length != 0 ||
-	    raw.has_fd != (raw.result == KERNEL_OK && message_op(call->op)->gives_fd))
+	cursor_get(&message->body, &answer, MESSAGE_CALL_BYTES);
+	cursor_get(&message->body, &end, sizeof(end));
+	if (message->body.failed || end.text_length != 0 ||
+	    end.has_fd != (answer.result == KERNEL_OK && message_op(call->op)->gives_fd))
 		return false;
-	call->result = raw.result;
-	call->bit = raw.bit;
-	call->index = raw.index;
-	call->number = raw.number;
-	if (!raw.has_fd)
+	call->result = answer.result;
+	call->bit = answer.bit;
+	call->index = answer.index;
+	call->number = answer.number;
+	if (!end.has_fd)
 		return true;
 	call->fd = fdset_steal(&message->fds, message->next_fd++);
 	if (call->fd < 0)

@@ -31,20 +31,13 @@ struct message_header {
 };
 _Static_assert(sizeof(struct message_header) == 8, "header");
 
-/* A call, followed by its text and zeros to a multiple of four; or an answer, without a text. */
-struct message_call {
-	uint16_t op;
-	uint16_t flags;
-	uint32_t page;
-	uint32_t stream;
-	uint32_t bit;
-	uint32_t index;
-	int32_t result;
-	uint64_t number;
+/* A call up to its text; this; its text, and zeros to a multiple of four. An answer has no text. */
+enum { MESSAGE_CALL_BYTES = offsetof(struct kernel_call, text) };
+struct message_end {
 	uint32_t has_fd; /* the next fd of the packet */
 	uint32_t text_length;
 };
-_Static_assert(sizeof(struct message_call) == 40, "call");
+_Static_assert(MESSAGE_CALL_BYTES == 32, "calls have no padding");
 _Static_assert(sizeof(struct kernel_facts) == 244, "facts have no padding");
 
 struct message_op {

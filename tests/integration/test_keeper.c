@@ -11,6 +11,7 @@
 #include "tests/integration/keeper.h"
 #include "tests/integration/kernel_events.h"
 #include "tests/integration/machine.h"
+#include "tests/raw_call.h"
 
 /* Loading a guard takes time, and has nothing to do with these tests. */
 static const char *const unguarded[] = { "--guard=off", NULL };
@@ -27,7 +28,7 @@ static void expect_call(struct keeper *keeper, struct kernel_call call, int resu
 	ck_assert_int_eq(keeper_do(keeper, call), result);
 }
 
-enum { SAMPLE_MAX = 256, LAST_CALL = sizeof(struct message_header) + 2 * sizeof(struct message_call) + 8 };
+enum { SAMPLE_MAX = 256, LAST_CALL = sizeof(struct message_header) + 2 * sizeof(struct raw_call) + 8 };
 
 /* Of every other kind: test_keeper_serve.c. */
 TEST(invalid_packet_ends_keeper_and_does_nothing)
@@ -40,10 +41,10 @@ TEST(invalid_packet_ends_keeper_and_does_nothing)
 		{ offsetof(struct message_header, size), 0, -1 },
 		{ offsetof(struct message_header, kind), MESSAGE_ANSWERS, -1 },
 		{ offsetof(struct message_header, count), 4, -1 },
-		{ LAST_CALL + offsetof(struct message_call, op), KERNEL_OP_MAX_, -1 },
-		{ LAST_CALL + offsetof(struct message_call, text_length) + 3, 0x80, -1 },
-		{ LAST_CALL + sizeof(struct message_call) + 3, '\0', -1 },
-		{ LAST_CALL + sizeof(struct message_call) + sizeof(event) - 1, 'x', -1 }, /* padding */
+		{ LAST_CALL + offsetof(struct raw_call, op), KERNEL_OP_MAX_, -1 },
+		{ LAST_CALL + offsetof(struct raw_call, text_length) + 3, 0x80, -1 },
+		{ LAST_CALL + sizeof(struct raw_call) + 3, '\0', -1 },
+		{ LAST_CALL + sizeof(struct raw_call) + sizeof(event) - 1, 'x', -1 }, /* padding */
 		{ offsetof(struct message_header, count), 3, STDIN_FILENO },
 	};
 	const struct kernel_call calls[] = { page_new(1), stream_new(1, 1), register_on(1, event) };

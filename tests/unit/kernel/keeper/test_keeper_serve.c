@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "protocol/transport.h"
+#include "tests/raw_call.h"
 #include "tests/unit/kernel/keeper/scene.h"
 
 /* Of all programs of this user together. */
@@ -250,7 +251,7 @@ static void expect_refusal(struct scene *scene)
 
 TEST(invalid_packet_is_refused_as_a_whole)
 {
-	const struct message_call good = { .op = KERNEL_STREAM_NEW, .page = 1 };
+	const struct raw_call good = { .op = KERNEL_STREAM_NEW, .page = 1 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(invalid_packets); i++) {
 		const struct invalid *invalid = &invalid_packets[i];
@@ -277,7 +278,7 @@ TEST(too_many_calls_are_refused)
 	} rows[] = { { KERNEL_CLEAN, MESSAGE_CALLS_MAX + 1 }, { KERNEL_PAGE_NEW, MESSAGE_FDS_MAX + 1 } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct message_call raw = { .op = rows[i].op, .page = 1 };
+		const struct raw_call raw = { .op = rows[i].op, .page = 1 };
 		struct packet packet = packet_make(buffer, sizeof(buffer));
 		READY_SCENE(scene);
 

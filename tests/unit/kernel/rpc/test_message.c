@@ -4,9 +4,10 @@
 
 #include "kernel/rpc/message.h"
 #include "protocol/transport.h"
+#include "tests/raw_call.h"
 #include "tests/suite.h"
 
-enum { CANARY = 0xa5, MANY = 1000, HEADER = sizeof(struct message_header), CALL = sizeof(struct message_call) };
+enum { CANARY = 0xa5, MANY = 1000, HEADER = sizeof(struct message_header), CALL = sizeof(struct raw_call) };
 
 /* check writes a line for each of its own assertions: too much for assertions that are repeated a hundred thousand times. */
 #define expect(truth, ...)                                                                                             \
@@ -144,7 +145,7 @@ TEST(calls_with_wrong_size_or_count_are_refused)
 }
 
 /* Sends one call with that text, with or without the truth about its length. */
-static int read_raw_call(struct message_call raw, const char *text, size_t length, size_t n_fds)
+static int read_raw_call(struct raw_call raw, const char *text, size_t length, size_t n_fds)
 {
 	struct packet packet = packet_new();
 	struct kernel_call got;
@@ -159,7 +160,7 @@ static int read_raw_call(struct message_call raw, const char *text, size_t lengt
 TEST(unknown_operation_is_refused)
 {
 	for (uint32_t op = 0; op <= UINT16_MAX; op++) {
-		const struct message_call raw = { .op = (uint16_t)op };
+		const struct raw_call raw = { .op = (uint16_t)op };
 		bool good = op < KERNEL_OP_MAX_ && !message_op((enum kernel_op)op)->needs_fd;
 
 		expect(read_raw_call(raw, "", 0, 0) == (good ? 1 : -1), "%u", op);
@@ -178,7 +179,7 @@ TEST(operation_says_which_calls_have_fds)
 		ck_assert_int_eq(message_op(op)->gives_fd, makes || op == KERNEL_DEPOSITED || op == KERNEL_PAGE_FETCH ||
 								   op == KERNEL_STREAM_FETCH);
 		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-			const struct message_call raw = { .op = (uint16_t)op, .has_fd = values[i] };
+			const struct raw_call raw = { .op = (uint16_t)op, .has_fd = values[i] };
 			bool good = values[i] == 0 ? !must : values[i] == 1 && may;
 
 			expect(read_raw_call(raw, "", 0, values[i] == 1) == (good ? 1 : -1), "%u of %u", values[i], op);
@@ -196,16 +197,16 @@ TEST(text_length_must_be_true)
 	static char text[WIRE_TENANT_MAX + 8];
 
 	for (size_t i = 0; i < ARRAY_SIZE(lies); i++)
-		ck_assert_int_eq(read_raw_call((struct message_call){ .text_length = lies[i] }, "four", 4, 0), -1);
+		ck_assert_int_eq(read_raw_call((struct raw_call){ .text_length = lies[i] }, "four", 4, 0), -1);
 	memset(text, 'x', sizeof(text) - 1);
 	for (uint32_t length = WIRE_TENANT_MAX - 4; length < sizeof(text); length++)
-		ck_assert_int_eq(read_raw_call((struct message_call){ .text_length = length }, text, length, 0),
+		ck_assert_int_eq(read_raw_call((struct raw_call){ .text_length = length }, text, length, 0),
 				 length <= WIRE_TENANT_MAX ? 1 : -1);
 }
 
 TEST(text_has_no_zeros_and_padding_only_zeros)
 {
-	const struct message_call raw = { .op = KERNEL_REGISTER, .text_length = 11 };
+	const struct raw_call raw = { .op = KERNEL_REGISTER, .text_length = 11 };
 	struct kernel_call got;
 
 	for (size_t at = 0; at < 11; at++) {
@@ -345,7 +346,7 @@ TEST(answers_arrive_as_they_were_sent)
 	}
 }
 
-static bool read_raw_answer(struct message_call raw, size_t size, enum kernel_op op)
+static bool read_raw_answer(struct raw_call raw, size_t size, enum kernel_op op)
 {
 	struct kernel_call call = { .op = op, .result = 4711, .bit = 2, .index = 3, .fd = -1 };
 	bool good;
@@ -365,7 +366,7 @@ TEST(answer_has_fd_only_if_call_succeeded_and_gives_one)
 
 	for (enum kernel_op op = 0; op < KERNEL_OP_MAX_; op++)
 		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-			struct message_call raw = { .has_fd = values[i] };
+			struct raw_call raw = { .has_fd = values[i] };
 
 			ck_assert_int_eq(read_raw_answer(raw, sizeof(raw), op),
 					 values[i] == 1 && message_op(op)->gives_fd);
@@ -376,7 +377,7 @@ TEST(answer_has_fd_only_if_call_succeeded_and_gives_one)
 
 TEST(invalid_answer_is_refused)
 {
-	const struct message_call good = { .has_fd = 1 }, with_text = { .has_fd = 1, .text_length = 4 };
+	const struct raw_call good = { .has_fd = 1 }, with_text = { .has_fd = 1, .text_length = 4 };
 
 	ck_assert(read_raw_answer(good, sizeof(good), KERNEL_STREAM_NEW));
 	ck_assert(!read_raw_answer(with_text, sizeof(with_text), KERNEL_STREAM_NEW));
