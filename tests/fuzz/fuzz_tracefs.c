@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Text files of tracefs with names chosen by others: user_events_status, format files, saved_cmdlines. */
+/* Text files of tracefs with names chosen by others: user_events_status, format files, saved_cmdlines, hist files. */
 
+#include "client/userevctl/tracing/hist_line.h"
 #include "client/userevctl/tracing/tracefs.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -22,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(*name && name >= status && name + strlen(name) <= status + size);
 	if (text_read_format(format_text, &format) == 0)
 		require(memchr(format.fields, 0, sizeof(format.fields)));
-	if (text_read_hist_line(text, &names, &line))
+	if (hist_line_read(text, &names, &line))
 		for (size_t i = 0; i < names.n; i++)
 			require(line.at[i] >= text && line.at[i] + line.length[i] <= text + size);
 	text_is_file_name(text);

@@ -129,7 +129,7 @@ void hist_print(struct hist *hist, const struct output *output, const char *even
 		char *rest = copy;
 
 		for (char *line; (line = strsep(&rest, "\n"));) {
-			if (text_read_hist_line(line, &hist->names, &parsed)) {
+			if (hist_line_read(line, &hist->names, &parsed)) {
 				most = MAX(most, parsed.hits);
 				if (pass == 1 && output->json)
 					hist_print_json(hist, output, event, &parsed);

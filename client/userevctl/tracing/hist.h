@@ -3,6 +3,7 @@
 
 /* Histograms of the kernel, as a table or JSON. */
 
+#include "client/userevctl/tracing/hist_line.h"
 #include "client/userevctl/tracing/tracefs.h"
 
 enum {

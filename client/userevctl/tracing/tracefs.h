@@ -30,20 +30,6 @@ int text_read_format(char *text, struct event_format *ret);
 bool text_is_file_name(const char *name);
 /* The command of a pid in a saved_cmdlines, which is overwritten: false if it is not listed. */
 bool text_find_command(char *text, uint64_t pid, char ret[static 64]);
-
-enum { HIST_NAMES_MAX = 16 };
-/* Of fields: first of the keys, then of the values. */
-struct hist_names {
-	const char *name[HIST_NAMES_MAX];
-	size_t n_keys, n;
-};
-struct hist_line {
-	const char *at[HIST_NAMES_MAX]; /* in the line */
-	size_t length[HIST_NAMES_MAX];
-	uint64_t hits;
-};
-/* "{ us: ~ 2^10, path: /cart } hitcount:  60  ns:  7" in an event's hist file. False: it is another line. */
-bool text_read_hist_line(const char *line, const struct hist_names *, struct hist_line *ret);
 /* A buffer's stats file. Numbers that are not there are left as they are. */
 struct buffer_stats {
 	uint64_t entries; /* records that can be read */
