@@ -27,3 +27,16 @@ struct table hist_table(const struct hist *, const struct output *, struct colum
 void hist_print(struct hist *, const struct output *, const char *event, const char *text, struct table *);
 /* Prints the table, and the numbers. `entries`: those that the kernel's table has. */
 void hist_end(const struct hist *, const struct output *, struct table *, uint64_t entries);
+
+/* hist_remove.c */
+
+/* The synthetic event of a latency command has a prefix and its pid as its name, and this histogram. */
+#define LATENCY_SYSTEM "synthetic"
+#define LATENCY_PREFIX "userevctl_"
+#define LATENCY_HIST   "hist:keys=us.log2:sort=us"
+/* Removes the histograms of an event. One whose variables are used by that of another event stays until the other one has gone. */
+void hist_remove(struct tracefs_instance *, const char *system, const char *event);
+/* Removes the synthetic event of that process, once the histograms of other events that pass it times have gone. */
+void hist_remove_latency(struct tracefs_instance *, pid_t);
+/* Both, of all events of programs: whatever that process has left. */
+void hists_remove(struct tracefs_instance *, pid_t);

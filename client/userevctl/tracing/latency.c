@@ -114,9 +114,9 @@ static void latency_end(const struct latency *latency, struct tracefs_instance *
 {
 	if (!latency->measured.name)
 		return;
-	instance_remove_hist(instance, latency->to->system, latency->to->shown);
-	instance_remove_hist(instance, latency->from->system, latency->from->shown);
-	instance_remove_latency(instance, getpid());
+	hist_remove(instance, latency->to->system, latency->to->shown);
+	hist_remove(instance, latency->from->system, latency->from->shown);
+	hist_remove_latency(instance, getpid());
 }
 
 static int latency_measure(struct latency *latency, struct tracing *tracing)

@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/syscall.h>
 
+#include "client/userevctl/tracing/hist.h"
 #include "kernel/probe.h"
 
 int tracefs_read_format(const char *system, const char *name, struct event_format *ret)
@@ -114,40 +115,12 @@ int instance_remove(struct tracefs_instance *instance)
 	return r;
 }
 
-void instance_remove_hist(struct tracefs_instance *instance, const char *system, const char *event)
-{
-	_cleanup_(freep) char *text = tracefs_event_file_read(instance, system, event, "trigger", NULL);
-	char *rest = text;
-
-	/* "hist:keys=… [active]"; without a trigger the file has a comment. */
-	for (char *line; (line = strsep(&rest, "\n"));) {
-		const char *state = strstr(line, " [");
-		_cleanup_(freep) char *command = NULL;
-
-		if (strncmp(line, "hist:", strlen("hist:")) != 0 || !state)
-			continue;
-		must(asprintf(&command, "!%.*s", (int)(state - line), line) > 0 ? command : NULL);
-		tracefs_event_file_append(instance, system, event, "trigger", command);
-	}
-}
-
-void instance_remove_latency(struct tracefs_instance *instance, pid_t pid)
-{
-	char event[32], command[sizeof(event) + 1];
-
-	snprintf(event, sizeof(event), LATENCY_PREFIX "%d", (int)pid);
-	snprintf(command, sizeof(command), "!%s", event);
-	tracefs_event_file_append(instance, LATENCY_SYSTEM, event, "trigger", "!" LATENCY_HIST);
-	tracefs_instance_file_append(NULL, "synthetic_events", command);
-}
-
 /*
  * An instance is called userevctl-PID: a later userevctl removes the instances of processes that were killed. An instance in use
  * cannot be removed, so a pid that belongs to another namespace does no harm.
  */
 static int remove_leftover(const char *name, void *data _unused_)
 {
-	static const char *const systems[] = { "user_events", "user_events_multi" };
 	pid_t pid = text_instance_pid(name);
 	struct tracefs_instance *instance;
 
@@ -156,16 +129,7 @@ static int remove_leftover(const char *name, void *data _unused_)
 	instance = tracefs_instance_alloc(NULL, name);
 	if (!instance)
 		return 0;
-	/* The histogram of one event may use a variable of another's, which goes in the second pass. */
-	for (size_t i = 0; i < 2 * ARRAY_SIZE(systems); i++) {
-		const char *system = systems[i % ARRAY_SIZE(systems)];
-		char **events = tracefs_system_events(NULL, system);
-
-		for (char **one = events; one && *one; one++)
-			instance_remove_hist(instance, system, *one);
-		tracefs_list_free(events);
-	}
-	instance_remove_latency(instance, pid);
+	hists_remove(instance, pid);
 	instance_remove(instance);
 	return 0;
 }

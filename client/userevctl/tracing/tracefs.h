@@ -66,15 +66,6 @@ int tracefs_explain(const char *action, int error);
 /* An instance of our own. Other tracers' buffers, clocks and switches stay as they are; its events end with it. 0 or a negative errno. */
 int instance_make(struct tracefs_instance **ret);
 int instance_remove(struct tracefs_instance *);
-/* Removes the histograms of an event. One whose variables are used by that of another event stays until the other one has gone. */
-void instance_remove_hist(struct tracefs_instance *, const char *system, const char *event);
-
-/* The synthetic event of a latency command has a prefix and its pid as its name, and this histogram. */
-#define LATENCY_SYSTEM "synthetic"
-#define LATENCY_PREFIX "userevctl_"
-#define LATENCY_HIST   "hist:keys=us.log2:sort=us"
-/* Removes it, once the histograms of other events that pass it times have gone. */
-void instance_remove_latency(struct tracefs_instance *, pid_t);
 /* Options and clock of a new instance, which is on, and overwrites the oldest records. */
 int instance_set_up(struct tracefs_instance *);
 int instance_write(struct tracefs_instance *, const char *file, const char *text);
