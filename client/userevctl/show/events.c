@@ -7,6 +7,7 @@
 
 #include "client/userevctl/show/show.h"
 #include "client/userevctl/show/tenant_name.h"
+#include "client/userevctl/tracing/users.h"
 #include "protocol/base/text.h"
 
 enum { SHOWN_MAX = 3 }; /* holders and tenants, without --full */

@@ -3,6 +3,7 @@
 /* delete: the daemon has the kernel delete persistent events, name by name, so one that is in use does not keep the others. */
 
 #include "client/userevctl/tracing/tracing.h"
+#include "client/userevctl/tracing/users.h"
 
 struct deleting {
 	bool foreign;

@@ -6,7 +6,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "client/userevctl/tracing/tracing.h"
+#include "client/userevctl/tracing/kept.h"
 #include "protocol/base/array.h"
 
 #define KEPT_FOLDER "/etc/userevd"
@@ -33,7 +33,7 @@ static int explain_kept(const char *action)
 	return error == EACCES || error == EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 }
 
-int kept_load(struct kept *ret)
+static int load_kept(struct kept *ret)
 {
 	FILE *file = fopen(KEPT_FILE, "re");
 	char *line = NULL;
@@ -49,6 +49,28 @@ int kept_load(struct kept *ret)
 	free(line);
 	fclose(file);
 	return EXIT_DONE;
+}
+
+int kept_look(struct kept *ret, struct tracing *tracing)
+{
+	int r = load_kept(ret);
+
+	if (r == EXIT_DONE)
+		r = tracing_look(tracing);
+	tracing->patterns = ret->names;
+	tracing->n_patterns = ret->n;
+	tracing->foreign = FOREIGN_BY_NAME;
+	for (int i = 0; r == EXIT_DONE && i < ret->n; i++) {
+		const struct event *event = tracing->events.events, *end = event + tracing->events.n;
+
+		while (event < end && !tracing_matches(tracing, ret->names[i], event))
+			event++;
+		if (event == end)
+			ctl_note("userevctl: '%s' is not there to be switched on. [Event NAME] of the policy makes an "
+				 "event before its programs start.",
+				 safe_string(ret->names[i]).text);
+	}
+	return r;
 }
 
 /* A power failure leaves the old file or the new one. */
@@ -77,7 +99,7 @@ int kept_change(const struct ctl *ctl, bool keep)
 	lock = open(KEPT_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (lock >= 0)
 		flock(lock, LOCK_EX);
-	r = kept_load(&before);
+	r = load_kept(&before);
 	for (int i = 0; i < before.n; i++) {
 		const char *name = before.names[i];
 		bool named = false;

@@ -8,7 +8,8 @@
 
 #include <time.h>
 
-#include "client/userevctl/tracing/tracing.h"
+#include "client/userevctl/tracing/kept.h"
+#include "client/userevctl/tracing/users.h"
 
 enum { LOOK_MS = 50, NOTE_MS = 2000 };
 
@@ -55,27 +56,6 @@ static int wait_until_off(struct tracing *tracing, uint64_t timeout_ms)
 	}
 }
 
-/* Those of the file that are there; a note for each other one. */
-static int look_for_kept(struct tracing *tracing, struct kept *kept)
-{
-	int r = tracing_look(tracing);
-
-	tracing->patterns = kept->names;
-	tracing->n_patterns = kept->n;
-	tracing->foreign = FOREIGN_BY_NAME;
-	for (int i = 0; r == EXIT_DONE && i < kept->n; i++) {
-		const struct event *event = tracing->events.events, *end = event + tracing->events.n;
-
-		while (event < end && !tracing_matches(tracing, kept->names[i], event))
-			event++;
-		if (event == end)
-			ctl_note("userevctl: '%s' is not there to be switched on. [Event NAME] of the policy makes an "
-				 "event before its programs start.",
-				 safe_string(kept->names[i]).text);
-	}
-	return r;
-}
-
 static int switch_events(struct ctl *ctl, bool on)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
@@ -86,14 +66,14 @@ static int switch_events(struct ctl *ctl, bool on)
 
 	options_read(ctl, &switching, 0, INT32_MAX);
 	ctl_expect_arguments(ctl, !switching.kept, switching.kept ? 0 : INT32_MAX);
-	r = switching.kept ? kept_load(&kept) : on ? EXIT_DONE : kept_change(ctl, false);
+	r = on ? EXIT_DONE : kept_change(ctl, false);
 	if (r == EXIT_DONE)
 		r = tracing_open(ctl, TRACING_ACT, &tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = switching.foreign ? FOREIGN_BY_NAME : FOREIGN_NEVER;
 	/* Nothing is switched unless every name is known. */
-	r = switching.kept ? look_for_kept(tracing, &kept) : names_check(tracing, false);
+	r = switching.kept ? kept_look(&kept, tracing) : names_check(tracing, false);
 	/* No name would be all events. */
 	if (r == EXIT_DONE && tracing->n_patterns > 0)
 		r = tracing_turn(tracing, on, &events);

@@ -63,32 +63,10 @@ const struct event *tracing_next(const struct tracing *, const struct event *);
 /* The fields of an event, valid until the next call; NULL: not readable. */
 const char *tracing_fields(const struct event *);
 
-/*
- * users.c: the users of an event: "ftrace" for the top instance, "session NAME", "userevctl-PID" of a command that runs, "instance NAME";
- * "perf" and "other". As of now, while `used_by` is as of the last look.
- */
-struct users {
-	char **name;
-	size_t n;
-};
-void users_find(const struct event *, struct users *ret);
-void users_put(const struct event *, struct text *to); /* "ftrace, perf" */
-void users_deinit(struct users *);
-
 /* Switches the events of the last look: an enum exit_code. */
 int tracing_turn(struct tracing *, bool on, uint64_t *ret_events);
 /* Waits until every write that had begun is complete: an enum exit_code. */
 int tracing_settle(const struct tracing *);
-
-/* kept.c: the names of the events that are switched on at each boot. All return an enum exit_code. */
-struct kept {
-	char **names;
-	int n;
-};
-void kept_deinit(struct kept *);
-int kept_load(struct kept *ret);
-/* Adds the command's arguments, or removes all names that match them. */
-int kept_change(const struct ctl *, bool keep);
 
 /* Records of a tail. */
 /*

@@ -5,6 +5,8 @@
  * so, "1" for its records and "1*" or "0*" for a trigger. The kernel keeps no process for users of perf.
  */
 
+#include "client/userevctl/tracing/users.h"
+
 #include "client/userevctl/session/session.h"
 #include "client/userevctl/tracing/tracefs.h"
 #include "protocol/base/array.h"
