@@ -13,24 +13,24 @@
 #include "protocol/base/text.h"
 #include "protocol/protocol.h"
 
+enum { DEPTH_MAX = 16 }; /* rows that are deeper are shown as bytes */
+
 void json_begin(struct json *json, char bracket)
 {
 	if (json->comma)
 		putc(',', json->file);
 	putc(bracket, json->file);
 	json->comma = false;
+	json->depth++;
 }
 
 void json_end(struct json *json, char bracket)
 {
 	putc(bracket, json->file);
-	json->comma = true;
-}
-
-void json_end_line(struct json *json, char bracket)
-{
-	json_end(json, bracket);
-	putc('\n', json->file);
+	json->depth--;
+	json->comma = json->depth > 0;
+	if (json->depth == 0)
+		putc('\n', json->file);
 }
 
 void json_raw(struct json *json, const char *format, ...)
@@ -68,11 +68,9 @@ void json_put_begin(struct json *json, const char *key, char bracket)
 	json_begin(json, bracket);
 }
 
-/* Rows in rows are one level deep: deeper ones are shown as bytes. */
-static void json_field(struct json *json, const struct row_field *field, bool nested)
+static void json_field(struct json *json, const struct row_field *field)
 {
 	struct cursor rows = cursor_make(field->value, field->length), item;
-	struct row_field inner;
 
 	json_string(json, field->key, field->key_length);
 	putc(':', json->file);
@@ -83,14 +81,10 @@ static void json_field(struct json *json, const struct row_field *field, bool ne
 		json_raw(json, field->number != 0 ? "true" : "false");
 	} else if (field->type == ROW_STRING) {
 		json_string(json, (const char *)field->value, field->length);
-	} else if (field->type == ROW_ROWS && !nested) {
+	} else if (field->type == ROW_ROWS && json->depth < DEPTH_MAX) {
 		json_begin(json, '[');
-		while (row_next_item(&rows, &item) > 0) {
-			json_begin(json, '{');
-			while (row_next(&item, &inner) > 0)
-				json_field(json, &inner, true);
-			json_end(json, '}');
-		}
+		while (row_next_item(&rows, &item) > 0)
+			json_row(json, item);
 		json_end(json, ']');
 	} else {
 		json_raw(json, "\"");
@@ -105,7 +99,7 @@ void json_row_fields(struct json *json, struct cursor row)
 	struct row_field field;
 
 	while (row_next(&row, &field) > 0)
-		json_field(json, &field, false);
+		json_field(json, &field);
 }
 
 void json_row(struct json *json, struct cursor row)
@@ -119,7 +113,7 @@ void json_put_fields(struct json *json, const struct row_field *field)
 {
 	for (; field->key; field++)
 		if (field->type != ROW_STRING || field->value)
-			json_field(json, field, false);
+			json_field(json, field);
 }
 
 void json_put_object(struct json *json, const struct row_field *field)
@@ -127,10 +121,4 @@ void json_put_object(struct json *json, const struct row_field *field)
 	json_begin(json, '{');
 	json_put_fields(json, field);
 	json_end(json, '}');
-}
-
-void json_print_object(FILE *file, const struct row_field *field)
-{
-	json_put_object(&(struct json){ .file = file }, field);
-	putc('\n', file);
 }

@@ -90,16 +90,15 @@ void table_put_safe(struct table *, enum style, const char *text, size_t length)
 void table_put_number(struct table *, enum style, uint64_t);
 void table_print(const struct table *, const struct output *);
 
-/* json.c: writes JSON, one value after the other, with commas between them. */
+/* json.c: writes JSON, one value after the other, with commas between them. The last bracket ends the line. */
 struct json {
 	FILE *file;
 	bool comma;
+	unsigned depth;
 };
 
 void json_begin(struct json *, char bracket);
 void json_end(struct json *, char bracket);
-/* … of the whole text. */
-void json_end_line(struct json *, char bracket);
 void json_string(struct json *, const char *, size_t);
 /* A value that is JSON already. */
 void json_raw(struct json *, const char *format, ...) _printf_(2, 3);
@@ -113,10 +112,9 @@ void json_row_fields(struct json *, struct cursor row);
 /* Fields of an object that has been begun, or an object of just these, or that on a line. A text that is NULL is left out. */
 #define json_put(json, ...)    json_put_fields(json, (const struct row_field[]){ __VA_ARGS__, { 0 } })
 #define json_object(json, ...) json_put_object(json, (const struct row_field[]){ __VA_ARGS__, { 0 } })
-#define json_print(file, ...)  json_print_object(file, (const struct row_field[]){ __VA_ARGS__, { 0 } })
+#define json_print(out, ...)   json_object(&(struct json){ .file = (out) }, __VA_ARGS__)
 void json_put_fields(struct json *, const struct row_field *);
 void json_put_object(struct json *, const struct row_field *);
-void json_print_object(FILE *, const struct row_field *);
 static inline struct row_field json_text(const char *key, const char *text)
 {
 	return (struct row_field){ ROW_STRING, key, strlen(key), (const uint8_t *)text, text ? strlen(text) : 0, 0 };

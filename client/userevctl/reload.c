@@ -65,7 +65,7 @@ static int reload_run(struct ctl *ctl)
 	if (r < 0 || !ended)
 		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG);
 	if (ctl->output.json)
-		json_end_line(&json, '}');
+		json_end(&json, '}');
 	r = ctl_finish(ctl);
 	return loaded ? r : EXIT_REFUSED;
 }

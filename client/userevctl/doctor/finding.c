@@ -82,7 +82,7 @@ void findings_end(struct doctor *doctor)
 	if (doctor->ctl->output.json) {
 		json_end(&doctor->json, ']');
 		json_put(&doctor->json, json_bool("works", !doctor->failed));
-		json_end_line(&doctor->json, '}');
+		json_end(&doctor->json, '}');
 	} else if (doctor->failed) {
 		output_styled(output, STYLE_BAD, "Events do not work from here");
 		fputs(": see the failed checks above.\n", output->file);

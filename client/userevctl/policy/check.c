@@ -41,7 +41,7 @@ void problems_show(const struct problems *problems, const struct output *output)
 		problem_print(&problems->list[i], output, &json);
 	if (output->json) {
 		json_end(&json, ']');
-		json_end_line(&json, '}');
+		json_end(&json, '}');
 	}
 }
 

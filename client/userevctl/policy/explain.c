@@ -125,7 +125,7 @@ static int put_decision(const struct explanation *explanation, struct json *json
 		while ((r = control_next_row(explanation->daemon, &row)) > 0);
 		json_end(json, ']');
 	}
-	json_end_line(json, '}');
+	json_end(json, '}');
 	return r;
 }
 

@@ -144,6 +144,6 @@ int policy_show(struct policy_question *question)
 	}
 	values_end(&values);
 	if (ctl->output.json)
-		json_end_line(&values.json, '}');
+		json_end(&values.json, '}');
 	return ctl_finish(ctl);
 }

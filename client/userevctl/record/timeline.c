@@ -158,7 +158,7 @@ void timeline_end(struct timeline *timeline)
 	json_put_begin(&timeline->json, "otherData", '{');
 	json_put(&timeline->json, json_text("first_record", start));
 	json_end(&timeline->json, '}');
-	json_end_line(&timeline->json, '}');
+	json_end(&timeline->json, '}');
 	HASH_ITER(by_key, timeline->tracks, track, next) {
 		HASH_DELETE(by_key, timeline->tracks, track);
 		free(track->key);

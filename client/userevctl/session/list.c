@@ -106,7 +106,7 @@ static void list_one(const struct output *output, struct table *table, const cha
 
 		json_begin(&json, '{');
 		put_state_json(&json, name, &state);
-		json_end_line(&json, '}');
+		json_end(&json, '}');
 		return;
 	}
 	table_put(table, STYLE_NAME, name);
@@ -304,7 +304,7 @@ int session_show(struct session *session)
 	session_probes_walk(show_probe, &shown);
 	if (output->json) {
 		json_end(&shown.json, ']');
-		json_end_line(&shown.json, '}');
+		json_end(&shown.json, '}');
 	} else {
 		table_print(&shown.table, output);
 	}

@@ -232,12 +232,10 @@ static int events_run(struct ctl *ctl)
 	tracing->foreign = FOREIGN_ALL;
 	catalogue_select(&tracing->events, is_selected, &selection);
 	sort_events(&tracing->events, selection.sort);
-	if (ctl->output.json) {
+	if (ctl->output.json)
 		count = events_print_json(tracing, &(struct json){ .file = ctl->output.file });
-		putc('\n', ctl->output.file);
-	} else {
+	else
 		count = events_print(tracing, false);
-	}
 	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && count == 0 && ctl->argc > 0)
 		return names_check(tracing, false);

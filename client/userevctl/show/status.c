@@ -110,12 +110,10 @@ static int print_brief(struct ctl *ctl)
 
 	if (r < 0)
 		return control_explain(ctl->control_socket, r);
-	if (output->json) {
+	if (output->json)
 		json_row(&(struct json){ .file = output->file }, row);
-		putc('\n', output->file);
-	} else {
+	else
 		print_daemon(output, row, !streq(row_string(row, "backend").text, backend_name(BACKEND_EMBEDDED)));
-	}
 	free((void *)row.at);
 	return ctl_finish(ctl);
 }
@@ -146,7 +144,7 @@ static int status_run(struct ctl *ctl)
 			 json_if(maximum > 0, json_u64("user_events_max", maximum)));
 		json_put_key(&json, "event_list");
 		events_print_json(tracing, &json);
-		json_end_line(&json, '}');
+		json_end(&json, '}');
 		return ctl_finish(ctl);
 	}
 	print_daemon(output, tracing->status, tracing->kernel);

@@ -28,12 +28,10 @@ static int tenants_run(struct ctl *ctl)
 	if (r < 0)
 		return control_explain(ctl->control_socket, r);
 	tenant_views_sort(&views, sort);
-	if (ctl->output.json) {
+	if (ctl->output.json)
 		tenant_views_json(&views, &(struct json){ .file = ctl->output.file });
-		putc('\n', ctl->output.file);
-	} else if (views.n > 0) {
+	else if (views.n > 0)
 		tenant_views_print(&views, &ctl->output, 0, SIZE_MAX, NULL);
-	}
 	r = ctl_finish(ctl);
 	if (r == EXIT_DONE && views.n == 0 && ctl->argc > 0) {
 		ctl_error("no tenant matches. See 'userevctl tenants'.");

@@ -213,8 +213,7 @@ static int run_batch(struct top *top)
 			json_row(&json, top->frame.tenants.status);
 			json_put_key(&json, "tenants");
 			tenant_views_json(&top->frame.tenants, &json);
-			json_end_line(&json, '}');
-			json.comma = false;
+			json_end(&json, '}');
 		} else {
 			top_frame_print(&top->frame, &output);
 		}

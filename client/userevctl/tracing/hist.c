@@ -91,7 +91,7 @@ static void hist_print_json(const struct hist *hist, const struct output *output
 	}
 	json_end(&json, '}');
 	json_put(&json, json_u64("hits", line->hits));
-	json_end_line(&json, '}');
+	json_end(&json, '}');
 }
 
 static void hist_put_row(const struct hist *hist, struct table *table, const char *event, const struct hist_line *line,

@@ -136,7 +136,7 @@ static void record_print_json(const struct output *output, const struct taken_re
 		json_put(&json, (struct row_field){ ROW_BYTES, "payload", strlen("payload"), record->payload,
 						    record->size, 0 });
 	}
-	json_end_line(&json, '}');
+	json_end(&json, '}');
 }
 
 void record_view_put(struct record_view *view, const struct taken_record *record)
@@ -162,7 +162,7 @@ void record_view_missed(struct record_view *view, uint64_t missed)
 	if (view->sink)
 		view->sink->missed(view->sink, missed);
 	else if (view->output->json)
-		fprintf(view->output->file, "{\"missed\":%" PRIu64 "}\n", missed);
+		json_print(view->output->file, json_u64("missed", missed));
 	else
 		ctl_note("userevctl: %s missed here: overwritten before userevctl could read.",
 			 plural(missed, "record is", "records are").text);

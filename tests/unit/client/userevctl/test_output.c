@@ -284,6 +284,8 @@ static void print_json(const struct packet *row)
 	ck_assert(!row->failed);
 	json_row(&json, cursor_make(row->data, row->size));
 	fclose(json.file);
+	ck_assert_ptr_eq(strchr(printed, '\n'), printed + strlen(printed) - 1);
+	*strchr(printed, '\n') = '\0';
 }
 
 static void expect_json(const struct packet *row, const char *expected)
@@ -320,7 +322,7 @@ TEST(the_longest_string_is_complete)
 	ck_assert_ptr_nonnull(strstr(printed, "\\u0001\"}"));
 }
 
-TEST(rows_in_a_row_are_objects_and_deeper_ones_bytes)
+TEST(rows_in_a_row_are_objects)
 {
 	struct packet row = packet_make(row_buffer, sizeof(row_buffer));
 	size_t rows = row_begin_rows(&row, "holders"), item, inner;
@@ -338,8 +340,27 @@ TEST(rows_in_a_row_are_objects_and_deeper_ones_bytes)
 	row_end_rows(&row, rows);
 	row_end_rows(&row, row_begin_rows(&row, "none"));
 	row_put_u64(&row, "total", 2);
-	expect_json(&row, "{\"holders\":[{\"pid\":1},{\"pid\":2},{\"b\":\"0000\"}],\"none\":[],\"total\":2}");
+	expect_json(&row, "{\"holders\":[{\"pid\":1},{\"pid\":2},{\"b\":[{}]}],\"none\":[],\"total\":2}");
 	/* The last field is cut. */
 	row.size--;
-	expect_json(&row, "{\"holders\":[{\"pid\":1},{\"pid\":2},{\"b\":\"0000\"}],\"none\":[]}");
+	expect_json(&row, "{\"holders\":[{\"pid\":1},{\"pid\":2},{\"b\":[{}]}],\"none\":[]}");
+}
+
+TEST(rows_that_are_very_deep_are_bytes)
+{
+	struct packet row = packet_make(row_buffer, sizeof(row_buffer));
+	size_t rows[20], items[20];
+
+	for (size_t i = 0; i < 20; i++) {
+		rows[i] = row_begin_rows(&row, "r");
+		items[i] = row_begin_item(&row);
+	}
+	for (size_t i = 20; i-- > 0;) {
+		row_end_item(&row, items[i]);
+		row_end_rows(&row, rows[i]);
+	}
+	print_json(&row);
+	ck_assert(strncmp(printed, "{\"r\":[{\"r\":[{", 13) == 0);
+	ck_assert_ptr_nonnull(strstr(printed, "[{\"r\":\""));
+	ck_assert_ptr_nonnull(strstr(printed, "\"}]}]}"));
 }
