@@ -244,10 +244,3 @@ int control_explain(const char *path, int error)
 			 clients);
 	return row->exit_code;
 }
-
-int control_ask_or_explain(struct ctl *ctl, uint16_t kind, struct control **ret)
-{
-	int r = control_request(ctl->control_socket, kind, 0, NULL, 0, ret);
-
-	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
-}

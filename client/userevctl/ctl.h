@@ -104,8 +104,6 @@ void ctl_end_by(struct ctl *, int signal_number);
 
 /* Prints a message with advice for an error of the control socket; returns the exit code. */
 int control_explain(const char *path, int error);
-/* control_request(), with its errors explained: an enum exit_code. */
-int control_ask_or_explain(struct ctl *, uint16_t kind, struct control **ret);
 
 #define name_matches(pattern, name) (fnmatch((pattern), (name), 0) == 0)
 

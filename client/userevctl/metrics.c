@@ -12,11 +12,9 @@ static int metrics_print(struct ctl *ctl, FILE *file)
 	_cleanup_(control_freep) struct control *control = NULL;
 	struct cursor row = { 0 };
 	struct row_field text;
-	int r = control_ask_or_explain(ctl, KIND_METRICS, &control);
+	int r = control_request(ctl->control_socket, KIND_METRICS, 0, NULL, 0, &control);
 
-	if (r != EXIT_DONE)
-		return r;
-	while ((r = control_next_row(control, &row)) > 0)
+	while (r >= 0 && (r = control_next_row(control, &row)) > 0)
 		if (row_find(row, "text", &text))
 			fwrite(text.value, 1, text.length, file);
 	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;

@@ -50,17 +50,18 @@ static int reload_run(struct ctl *ctl)
 
 	options_read(ctl, NULL, 0, 0);
 	json.file = ctl->output.file;
-	r = control_ask_or_explain(ctl, KIND_RELOAD, &control);
-	if (r != EXIT_DONE)
-		return r;
-	r = control_next_packet(control);
-	if (r == 0 && ctl->output.json) {
+	r = control_request(ctl->control_socket, KIND_RELOAD, 0, NULL, 0, &control);
+	if (r == 0)
+		r = control_next_packet(control);
+	if (r < 0)
+		return control_explain(ctl->control_socket, r);
+	if (ctl->output.json) {
 		json_begin(&json, '{');
 		json_put_begin(&json, "problems", '[');
 	}
 	/* The first packet comes at once; the files may be many, and on a slow disk. */
 	control->timeout = -1;
-	while (r >= 0 && !ended && (r = control_next_row(control, &row)) > 0)
+	while (!ended && (r = control_next_row(control, &row)) > 0)
 		ended = take_row(row, &ctl->output, &json, &loaded);
 	if (r < 0 || !ended)
 		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG);

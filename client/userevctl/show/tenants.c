@@ -13,10 +13,8 @@ static int tenants_run(struct ctl *ctl)
 	int r;
 
 	options_read(ctl, &sort, 0, INT32_MAX);
-	r = control_ask_or_explain(ctl, KIND_TENANTS, &control);
-	if (r != EXIT_DONE)
-		return r;
-	while ((r = control_next_row(control, &row)) > 0) {
+	r = control_request(ctl->control_socket, KIND_TENANTS, 0, NULL, 0, &control);
+	while (r >= 0 && (r = control_next_row(control, &row)) > 0) {
 		const struct tenant_view *view = tenant_views_add(&views, row);
 		bool wanted = ctl->argc == 0;
 
