@@ -109,6 +109,4 @@ int control_explain(const char *path, int error);
 
 /* clients_socket.c: the socket that a client would use. */
 const char *clients_socket_path(const struct ctl *);
-/* Advice if no daemon listens there. */
-const char *clients_socket_advice(const struct ctl *);
 bool clients_socket_listens(const char *path);

@@ -314,13 +314,12 @@ if in_container '' true 2>/dev/null; then
 	for command in "emit --require x" doctor; do
 		# shellcheck disable=SC2086 # a command and its arguments
 		check "${command%% *} names the path of containers" says "$client" in_container '' userevctl $command
-		check "${command%% *} suggests the mount" said_lines 1 "$mount_it.*userevd-containers"
 		check "${command%% *} does not name the path of hosts" said_lines 0 'at /run/userevd.sock'
-		# shellcheck disable=SC2086
-		check "${command%% *} reports with the mount that the host has no daemon" says 'on its host' \
-			in_container /run/userevd/client userevctl $command
-		check "${command%% *} does not suggest the existing mount" said_lines 0 "$mount_it"
 	done
+	check 'emit refers to doctor' says "'userevctl doctor' shows why" in_container '' userevctl emit --require x
+	check 'doctor suggests the mount' says "$mount_it.*userevd-containers" in_container '' userevctl doctor
+	check 'doctor reports with the mount that the host has no daemon' says 'on its host' in_container /run/userevd/client userevctl doctor
+	check 'doctor does not suggest the existing mount' said_lines 0 "$mount_it"
 	check 'status refers to the host' says 'In a container, run this on the host' in_container '' userevctl status
 	check 'a debug line names the path of containers' says "no connection to $client: .*$mount_it" in_container '' \
 		env USEREV_DEBUG=1 "$scratch/by_hand"

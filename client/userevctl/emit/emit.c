@@ -8,14 +8,10 @@
 
 static int explain_connection(const struct ctl *ctl, int error)
 {
-	const char *path = clients_socket_path(ctl);
-
-	if (control_nobody(error)) {
-		ctl_error("no daemon listens at %s. %s", path, clients_socket_advice(ctl));
-		return EXIT_NO_DAEMON;
-	}
-	ctl_error("cannot connect to %s: %s. 'userevctl doctor' shows why.", path,
+	ctl_error("cannot connect to %s: %s. 'userevctl doctor' shows why.", clients_socket_path(ctl),
 		  error == -EPROTO ? safe_string(userev_refusal()).text : strerror(-error));
+	if (control_nobody(error))
+		return EXIT_NO_DAEMON;
 	return error == -EACCES || error == -EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 }
 
