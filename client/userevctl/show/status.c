@@ -7,7 +7,6 @@
 
 #include "client/userev.h"
 #include "client/userevctl/show/show.h"
-#include "kernel/probe.h"
 
 enum { TITLE_WIDTH = 9 };
 
@@ -68,7 +67,7 @@ static uint64_t events_maximum(const struct tracing *tracing)
 	return maximum;
 }
 
-static void print_numbers(const struct output *output, const struct tracing *tracing)
+static void print_details(const struct output *output, const struct tracing *tracing)
 {
 	struct cursor row = tracing->status;
 	uint64_t maximum = events_maximum(tracing), foreign = tracing->events.foreign, lost = row_get_u64(row, "lost"),
@@ -99,23 +98,9 @@ static void print_numbers(const struct output *output, const struct tracing *tra
 			 bad);
 	print_line(output, lost + too_big + bad > 0 ? STYLE_BAD : STYLE_PLAIN, "Records",
 		   "%s, %" PRIu64 " lost, %" PRIu64 " too big", records, lost, too_big);
-}
-
-/* The daemon's own row alone: its cost does not grow with the number of events, and it needs no tracefs. */
-static int print_brief(struct ctl *ctl)
-{
-	const struct output *output = &ctl->output;
-	struct cursor row = { 0 };
-	int r = control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &row);
-
-	if (r < 0)
-		return control_explain(ctl->control_socket, r);
-	if (output->json)
-		json_row(&(struct json){ .file = output->file }, row);
-	else
-		print_daemon(output, row, !streq(row_string(row, "backend").text, backend_name(BACKEND_EMBEDDED)));
-	free((void *)row.at);
-	return ctl_finish(ctl);
+	if (row_get_u64(row, "events") > 0 || foreign > 0)
+		putc('\n', output->file);
+	events_print(tracing, true);
 }
 
 static int status_run(struct ctl *ctl)
@@ -128,30 +113,28 @@ static int status_run(struct ctl *ctl)
 	int r;
 
 	options_read(ctl, &brief, 0, 0);
-	if (brief)
-		return print_brief(ctl);
-	r = tracing_open(ctl, TRACING_LOOK_AT_DAEMON, &tracing);
+	r = tracing_open(ctl, brief ? TRACING_ASK_DAEMON : TRACING_LOOK_AT_DAEMON, &tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
+	json.file = output->file;
 	if (output->json) {
-		maximum = events_maximum(tracing);
-		json.file = output->file;
 		json_begin(&json, '{');
 		json_row_fields(&json, tracing->status);
-		json_put(&json, json_if(tracing->kernel, json_text("tracefs", tracing->place)),
-			 json_if(tracing->kernel, json_u64("foreign", tracing->events.foreign)),
-			 json_if(maximum > 0, json_u64("user_events_max", maximum)));
-		json_put_key(&json, "event_list");
-		events_print_json(tracing, &json);
+		if (!brief) {
+			maximum = events_maximum(tracing);
+			json_put(&json, json_if(tracing->kernel, json_text("tracefs", tracing->place)),
+				 json_if(tracing->kernel, json_u64("foreign", tracing->events.foreign)),
+				 json_if(maximum > 0, json_u64("user_events_max", maximum)));
+			json_put_key(&json, "event_list");
+			events_print_json(tracing, &json);
+		}
 		json_end(&json, '}');
-		return ctl_finish(ctl);
+	} else {
+		print_daemon(output, tracing->status, tracing->kernel);
+		if (!brief)
+			print_details(output, tracing);
 	}
-	print_daemon(output, tracing->status, tracing->kernel);
-	print_numbers(output, tracing);
-	if (row_get_u64(tracing->status, "events") > 0 || tracing->events.foreign > 0)
-		putc('\n', output->file);
-	events_print(tracing, true);
 	return ctl_finish(ctl);
 }
 

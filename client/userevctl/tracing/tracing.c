@@ -17,16 +17,16 @@ int tracing_open(struct ctl *ctl, enum tracing_use use, struct tracing **ret)
 	tracing->fd = -1;
 	r = control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &tracing->status);
 	tracing->no_daemon = control_nobody(r);
-	if (r < 0 && (!tracing->no_daemon || use == TRACING_LOOK_AT_DAEMON))
+	if (r < 0 && (!tracing->no_daemon || use <= TRACING_LOOK_AT_DAEMON))
 		return control_explain(ctl->control_socket, r);
 	tracing->kernel = !streq(row_string(tracing->status, "backend").text, backend_name(BACKEND_EMBEDDED));
-	if (tracing->kernel)
+	if (tracing->kernel && use != TRACING_ASK_DAEMON)
 		exit_code = tracefs_open(tracing, use);
 	if (tracing->no_daemon && exit_code == EXIT_NO_DAEMON)
 		return control_explain(ctl->control_socket, r);
 	if (tracing->no_daemon && exit_code == EXIT_DONE && use != TRACING_INSTANCES)
 		ctl_note("userevctl: no daemon runs at %s, so every event here is foreign.", ctl->control_socket);
-	if (exit_code == EXIT_DONE && use < TRACING_ACT)
+	if (exit_code == EXIT_DONE && use != TRACING_ASK_DAEMON && use < TRACING_ACT)
 		exit_code = tracing_look(tracing);
 	if (exit_code == EXIT_DONE)
 		*ret = steal_pointer(tracing);
