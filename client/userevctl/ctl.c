@@ -84,13 +84,13 @@ int signals_next(int fd)
 	return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }
 
-void ctl_end_by(struct ctl *ctl, int signal_number)
+void ctl_end_by_signal(struct ctl *ctl)
 {
 	struct pollfd writable = { .fd = fileno(ctl->output.file), .events = POLLOUT };
 
 	if (poll(&writable, 1, 0) > 0 && writable.revents == POLLOUT)
 		output_flush(&ctl->output);
-	signal(signal_number, SIG_DFL);
-	signals_mask(SIG_UNBLOCK, SIGNALS(signal_number));
-	raise(signal_number);
+	signal(ctl->signal, SIG_DFL);
+	signals_mask(SIG_UNBLOCK, SIGNALS(ctl->signal));
+	raise(ctl->signal);
 }

@@ -44,7 +44,7 @@ struct command {
 	const char *arguments;
 	const char *summary; /* one line of the overview; "": together with the command before; NULL: not there */
 	const struct option_row *options; /* ends with an option without a name; or NULL */
-	int (*run)(struct ctl *);	  /* an enum exit_code */
+	int (*run)(struct ctl *);	  /* an enum exit_code; main() flushes the output */
 	const char *help;		  /* the text of `help COMMAND` */
 	bool stops_at_argument;		  /* the options behind the first argument belong to another program */
 };
@@ -60,6 +60,7 @@ struct ctl {
 	/* The signal state at the start, in which other programs are started. */
 	bool sigpipe_was_default;
 	sigset_t signal_mask;
+	int signal;	      /* that ended the command: it ends the program, after all cleanup; 0: none */
 	struct output output; /* stdout */
 	const struct command *command;
 	int argc; /* once the options are read: the arguments */
@@ -99,8 +100,8 @@ sigset_t signals_mask(int how, const int *signals);
 int signals_take(const int *signals);
 /* The next signal of that fd; 0: none. */
 int signals_next(int fd);
-/* After all cleanup: flushes the output if that cannot block, and ends the program by this signal. */
-void ctl_end_by(struct ctl *, int signal_number);
+/* Flushes the output if that cannot block, and ends the program by `signal`. */
+void ctl_end_by_signal(struct ctl *);
 
 /* Prints a message with advice for an error of the control socket; returns the exit code. */
 int control_explain(const char *path, int error);

@@ -123,7 +123,7 @@ static int help_run(struct ctl *ctl)
 	}
 	table = ctl_option_table(ctl, command);
 	option_table_help(ctl->output.file, &table);
-	return ctl_finish(ctl);
+	return EXIT_DONE;
 }
 
 /* Not in the overview, which ends with --help. */
@@ -137,6 +137,7 @@ int main(int argc, char **argv)
 	struct ctl ctl = { .argc = argc, .argv = argv, .control_socket = getenv("USEREV_CONTROL_SOCKET") };
 	const char *width = getenv(width_row.name), *right = NULL;
 	struct option_table table;
+	int r;
 
 	if (!ctl.control_socket || !ctl.control_socket[0])
 		ctl.control_socket = "/run/userevd/control.sock";
@@ -161,5 +162,8 @@ int main(int argc, char **argv)
 	if (!ctl.command)
 		return EXIT_USAGE;
 	optind = 0;
-	return ctl.command->run(&ctl);
+	r = ctl.command->run(&ctl);
+	if (ctl.signal > 0)
+		ctl_end_by_signal(&ctl);
+	return r == EXIT_DONE ? ctl_finish(&ctl) : r;
 }

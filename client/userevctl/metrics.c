@@ -46,13 +46,9 @@ static int replace_file(struct ctl *ctl, const char *path)
 static int metrics_run(struct ctl *ctl)
 {
 	const char *path = NULL;
-	int r;
 
 	options_read(ctl, &path, 0, 0);
-	if (path)
-		return replace_file(ctl, path);
-	r = metrics_print(ctl, ctl->output.file);
-	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+	return path ? replace_file(ctl, path) : metrics_print(ctl, ctl->output.file);
 }
 
 COMMAND(metrics, "", "all counters, as text for Prometheus",

@@ -67,8 +67,7 @@ static int reload_run(struct ctl *ctl)
 		return control_explain(ctl->control_socket, r < 0 ? r : -EBADMSG);
 	if (ctl->output.json)
 		json_end(&json, '}');
-	r = ctl_finish(ctl);
-	return loaded ? r : EXIT_REFUSED;
+	return loaded ? EXIT_DONE : EXIT_REFUSED;
 }
 
 COMMAND(reload, "", "let the daemon read its policy files again", NULL,

@@ -161,7 +161,6 @@ static int doctor_run(struct ctl *ctl)
 {
 	_cleanup_(freep) struct doctor *doctor = must(calloc(1, sizeof(*doctor)));
 	const char *policy = POLICY_DIRECTORIES;
-	int r;
 
 	options_read(ctl, &policy, 0, 0);
 	string_copy(doctor->policy, sizeof(doctor->policy), policy);
@@ -194,8 +193,7 @@ static int doctor_run(struct ctl *ctl)
 	fd_close(doctor->page);
 	control_free(doctor->client);
 	free((void *)doctor->status.at);
-	r = ctl_finish(ctl);
-	return r == EXIT_DONE && doctor->failed ? EXIT_REFUSED : r;
+	return doctor->failed ? EXIT_REFUSED : EXIT_DONE;
 }
 
 COMMAND(doctor, "", "find out why events do not work here",

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/mman.h>
 
 #include "client/userevctl/doctor/doctor.h"
@@ -121,7 +120,7 @@ void doctor_check_record(struct doctor *doctor)
 {
 	struct tracing *tracing = NULL;
 	const char *obstacle = NULL;
-	int stopped, r;
+	int r;
 
 	if (!doctor->registered)
 		obstacle = "there is no event to write it to";
@@ -138,10 +137,7 @@ void doctor_check_record(struct doctor *doctor)
 		r = trace_record(doctor, tracing);
 	if (r != EXIT_DONE)
 		finding(doctor, MARK_FAIL, "record", "See the messages on stderr.", "it could not be traced");
-	stopped = tracing ? tracing->signal : 0;
 	tracing_free(tracing);
-	if (stopped > 0)
-		raise(stopped);
 }
 
 void doctor_check_losses(struct doctor *doctor)

@@ -75,8 +75,7 @@ static int register_and_emit(struct emission *emission)
 	}
 	r = emission->from_stdin ? emit_stream(emission) : emit_one(emission);
 	userev_release(emission->userev, &emission->event);
-	/* The output is complete also if some records were refused. */
-	return MAX(r, ctl_finish(ctl));
+	return r;
 }
 
 static int emit_run(struct ctl *ctl)

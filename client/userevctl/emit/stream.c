@@ -106,8 +106,7 @@ int emit_stream(struct emission *emission)
 		ctl_note("%s: %s written, %llu not (no tracer was active), %llu lost, %llu refused.", name,
 			 plural(stream->written, "record", "records").text, (unsigned long long)stream->untraced,
 			 (unsigned long long)stream->lost, (unsigned long long)stream->refused);
-	if (r > 0)
-		ctl_end_by(emission->ctl, r);
+	emission->ctl->signal = MAX(r, 0);
 	fd_close(signals);
 	return r < 0 || stream->refused > 0 || stream->lost > 0 ? EXIT_REFUSED : EXIT_DONE;
 }

@@ -113,7 +113,7 @@ static int name_run(struct ctl *ctl)
 			  excerpt_of(ctl->argv[0]).text);
 		return EXIT_USAGE;
 	}
-	return write_checked(&cgroups, ctl->argv[0], options.engine, ctl->argv[1]) < 0 ? EXIT_REFUSED : ctl_finish(ctl);
+	return write_checked(&cgroups, ctl->argv[0], options.engine, ctl->argv[1]) < 0 ? EXIT_REFUSED : EXIT_DONE;
 }
 
 COMMAND(name, "CGROUP NAME", NULL,

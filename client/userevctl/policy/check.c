@@ -143,6 +143,5 @@ int policy_check(struct policy_question *question)
 		ctl_note("%s, %s, %s: no error, %s.", plural(question->policy->n_files, "file", "files").text,
 			 plural(question->policy->sections.n, "section of cgroups", "sections of cgroups").text,
 			 plural(question->policy->events.n, "declared event", "declared events").text, warnings.text);
-	r = ctl_finish(ctl);
-	return question->problems.errors > 0 ? EXIT_REFUSED : r;
+	return problems->errors > 0 ? EXIT_REFUSED : EXIT_DONE;
 }

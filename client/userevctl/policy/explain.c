@@ -163,6 +163,5 @@ int policy_explain(struct policy_question *question)
 	control_free(explanation.daemon);
 	if (r < 0)
 		return ctl_output_failed(r);
-	r = ctl_finish(ctl);
-	return explanation.granted ? r : EXIT_REFUSED;
+	return explanation.granted ? EXIT_DONE : EXIT_REFUSED;
 }

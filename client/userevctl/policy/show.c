@@ -145,5 +145,5 @@ int policy_show(struct policy_question *question)
 	values_end(&values);
 	if (ctl->output.json)
 		json_end(&values.json, '}');
-	return ctl_finish(ctl);
+	return EXIT_DONE;
 }

@@ -284,7 +284,7 @@ static int record_run(struct ctl *ctl)
 		return record_program(&recorder);
 	r = record_events(&recorder);
 	tracing_free(recorder.tracing);
-	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+	return r;
 }
 
 COMMAND(record, "[EVENT...] [-- COMMAND]", "write records to a file",

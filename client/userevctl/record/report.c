@@ -160,7 +160,6 @@ static int report_run(struct ctl *ctl)
 {
 	struct report report = { .sink = { report_put, report_missed, NULL }, .ctl = ctl };
 	const char *expected, *at;
-	int r, output;
 
 	options_read(ctl, &report, 1, INT32_MAX);
 	if ((report.format && streq(report.format, "ctf")) != (report.directory != NULL)) {
@@ -175,9 +174,7 @@ static int report_run(struct ctl *ctl)
 	if (!record_view_set_since(&report.view, "report", report.since))
 		return EXIT_USAGE;
 	report.view.output = &ctl->output;
-	r = report_all(&report);
-	output = ctl_finish(ctl);
-	return r == EXIT_DONE ? output : r;
+	return report_all(&report);
 }
 
 static const char *const formats[] = { "text", "perfetto", "ctf", NULL };

@@ -197,7 +197,7 @@ int session_load(struct session *session)
 		if (!path || load_file(session, path) != EXIT_DONE)
 			r = EXIT_REFUSED;
 	}
-	return r == EXIT_DONE ? ctl_finish(session->ctl) : r;
+	return r;
 }
 
 int session_check(struct session *session)
@@ -223,5 +223,5 @@ int session_check(struct session *session)
 		ctl_note("%s: %s.", plural(n, "file", "files").text,
 			 problems.n > 0 ? plural(problems.n, "error", "errors").text : "no error");
 	session->name = NULL; /* of a file */
-	return problems.n > 0 ? EXIT_REFUSED : ctl_finish(ctl);
+	return problems.n > 0 ? EXIT_REFUSED : EXIT_DONE;
 }

@@ -140,7 +140,7 @@ int session_list(struct session *session)
 	if (table.n_cells > 0)
 		table_print(&table, output);
 	table_deinit(&table);
-	return ctl_finish(session->ctl);
+	return EXIT_DONE;
 }
 
 /* One of show's output: rows of a table with a title, or members of an object. */
@@ -309,5 +309,5 @@ int session_show(struct session *session)
 		table_print(&shown.table, output);
 	}
 	table_deinit(&shown.table);
-	return ctl_finish(session->ctl);
+	return EXIT_DONE;
 }

@@ -17,7 +17,7 @@ static int set_running(struct session *session, bool on)
 		json_print(output->file, json_text("session", session->name), json_bool("on", on));
 	else
 		fprintf(output->file, "session '%s' is %s.\n", session->name, on ? "on" : "stopped");
-	return ctl_finish(session->ctl);
+	return EXIT_DONE;
 }
 
 static int session_start(struct session *session)
@@ -50,7 +50,7 @@ static int session_destroy(struct session *session)
 		json_print(output->file, json_text("session", session->name), json_bool("destroyed", true));
 	else
 		fprintf(output->file, "session '%s' is destroyed.\n", session->name);
-	return ctl_finish(session->ctl);
+	return EXIT_DONE;
 }
 
 static const struct verb {
@@ -141,7 +141,7 @@ static int session_run(struct ctl *ctl)
 {
 	static struct session session; /* large */
 	const struct verb *verb = verbs;
-	int r, signal_number;
+	int r;
 
 	session_init(&session, ctl);
 	options_read(ctl, &session, 1, INT32_MAX);
@@ -164,11 +164,8 @@ static int session_run(struct ctl *ctl)
 	}
 	/* Files are checked anywhere. */
 	r = verb->run == session_check ? session_check(&session) : run_verb(&session, verb);
-	signal_number = session.tracing ? session.tracing->signal : 0;
 	session_deinit(&session);
 	tracing_free(session.tracing);
-	if (signal_number > 0)
-		ctl_end_by(ctl, signal_number);
 	return r;
 }
 

@@ -131,7 +131,7 @@ static int end_snapshot(struct session *session, const struct record_view *view,
 	}
 	if (r < 0)
 		return tracefs_explain("take a snapshot", r);
-	session->tracing->signal = follower_stopped;
+	session->ctl->signal = follower_stopped;
 	if (view->output_error < 0)
 		return ctl_output_failed(view->output_error);
 	ctl_note("userevctl: %s%s%s.", plural(view->records, "record", "records").text, session->output ? " in " : "",

@@ -236,12 +236,11 @@ static int events_run(struct ctl *ctl)
 		count = events_print_json(tracing, &(struct json){ .file = ctl->output.file });
 	else
 		count = events_print(tracing, false);
-	r = ctl_finish(ctl);
-	if (r == EXIT_DONE && count == 0 && ctl->argc > 0)
+	if (count == 0 && ctl->argc > 0)
 		return names_check(tracing, false);
-	if (r == EXIT_DONE && count == 0 && !ctl->output.json)
+	if (count == 0 && !ctl->output.json)
 		ctl_note(selection.on || selection.tenant ? "No event matches." : "No program holds any event.");
-	return r;
+	return EXIT_DONE;
 }
 
 COMMAND(events, "[GLOB...]", "events, their state and their holders",

@@ -135,7 +135,7 @@ static int status_run(struct ctl *ctl)
 		if (!brief)
 			print_details(output, tracing);
 	}
-	return ctl_finish(ctl);
+	return EXIT_DONE;
 }
 
 static int version_run(struct ctl *ctl)
@@ -154,14 +154,14 @@ static int version_run(struct ctl *ctl)
 		json_print(output->file, json_text("userevctl", VERSION), json_text("libuserev", userev_version()),
 			   json_if(reachable, json_text("userevd", version.text)),
 			   json_if(reachable, json_text("backend", backend.text)));
-		return ctl_finish(ctl);
+		return EXIT_DONE;
 	}
 	fprintf(output->file, "userevctl %s\nlibuserev %s\n", VERSION, userev_version());
 	if (reachable)
 		fprintf(output->file, "userevd %s (%s)\n", version.text, backend.text);
 	else
 		fprintf(output->file, "userevd: not reachable at %s\n", ctl->control_socket);
-	return ctl_finish(ctl);
+	return EXIT_DONE;
 }
 
 COMMAND(status, "", "the daemon: backend, numbers and losses",

@@ -30,14 +30,13 @@ static int tenants_run(struct ctl *ctl)
 		tenant_views_json(&views, &(struct json){ .file = ctl->output.file });
 	else if (views.n > 0)
 		tenant_views_print(&views, &ctl->output, 0, SIZE_MAX, NULL);
-	r = ctl_finish(ctl);
-	if (r == EXIT_DONE && views.n == 0 && ctl->argc > 0) {
+	if (views.n == 0 && ctl->argc > 0) {
 		ctl_error("no tenant matches. See 'userevctl tenants'.");
 		return EXIT_REFUSED;
 	}
-	if (r == EXIT_DONE && views.n == 0 && !ctl->output.json)
+	if (views.n == 0 && !ctl->output.json)
 		ctl_note("No program is connected.");
-	return r;
+	return EXIT_DONE;
 }
 
 COMMAND(tenants, "[GLOB...]", "events, connections, refusals; top: live", OPTIONS(TENANT_SORT_ROW(0)),

@@ -22,7 +22,6 @@ struct top {
 	bool once;
 	bool over;
 	int signals; /* fd */
-	int signal;  /* that ended it */
 };
 
 /* 0 or a negative errno; the numbers of the last look stay then. */
@@ -140,7 +139,7 @@ static int top_wait(struct top *top, uint64_t until)
 		else if (number != SIGWINCH)
 			top->over = true;
 		if (top->over && number != SIGINT)
-			top->signal = number;
+			top->ctl->signal = number;
 	}
 	/* While top was stopped the shell may have read the keys: poll() again. */
 	if (!wanted[1].revents && wanted[0].revents) {
@@ -184,8 +183,6 @@ static int run_on_screen(struct top *top)
 			text_printf(&trouble, "The daemon has gone (%s). Trying again.", strerror(-error));
 	}
 	top_screen_leave();
-	if (top->signal > 0)
-		ctl_end_by(top->ctl, top->signal);
 	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
 }
 

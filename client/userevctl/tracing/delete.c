@@ -61,8 +61,7 @@ static int delete_run(struct ctl *ctl)
 		json_print(ctl->output.file, json_u64("deleted", deleted));
 	else if (deleted > 0)
 		fprintf(ctl->output.file, "%s deleted.\n", plural(deleted, "event is", "events are").text);
-	r = ctl_finish(ctl);
-	return MAX(r, worst);
+	return worst;
 }
 
 COMMAND(delete, "EVENT...", "",

@@ -159,7 +159,7 @@ int follower_read(struct tracing *tracing, struct record_view *view)
 	}
 	if (follower_stopped) {
 		tracing->over = true;
-		tracing->signal = follower_stopped;
+		tracing->ctl->signal = follower_stopped;
 	}
 	return r;
 }

@@ -230,7 +230,7 @@ static int hist_run(struct ctl *ctl)
 		r = hist_count(tracing, hist.timeout);
 	if (r == EXIT_DONE)
 		hist_print_all(&hist, tracing, &ctl->output);
-	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+	return r;
 }
 
 COMMAND(hist, "EVENT...", "count records: fields, times between, rates",

@@ -163,7 +163,7 @@ static int latency_run(struct ctl *ctl)
 	if (!latency.from || !latency.to)
 		return EXIT_REFUSED;
 	r = latency_measure(&latency, tracing);
-	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+	return r;
 }
 
 COMMAND(latency, "FROM TO", "",

@@ -229,7 +229,7 @@ static int stats_run(struct ctl *ctl)
 {
 	struct stats stats = { .sink = { stats_put, stats_missed, NULL }, .ctl = ctl, .by = "event", .interval = 1 };
 	struct rate *rate, *next;
-	int r, signal_number;
+	int r;
 
 	options_read(ctl, &stats, 0, INT32_MAX);
 	stats.view.output = &ctl->output;
@@ -237,15 +237,12 @@ static int stats_run(struct ctl *ctl)
 	r = tracing_open(ctl, TRACING_ACT, &stats.tracing);
 	if (r == EXIT_DONE)
 		r = stats_count(&stats);
-	signal_number = stats.tracing ? stats.tracing->signal : 0;
 	tracing_free(stats.tracing);
 	HASH_ITER(by_key, stats.rates, rate, next) {
 		HASH_DELETE(by_key, stats.rates, rate);
 		free(rate);
 	}
-	if (signal_number > 0)
-		ctl_end_by(ctl, signal_number);
-	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+	return r;
 }
 
 static const char *const keys[] = { "event", "tenant", "program", NULL };

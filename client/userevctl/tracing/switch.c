@@ -87,7 +87,7 @@ static int switch_events(struct ctl *ctl, bool on)
 		json_print(ctl->output.file, json_u64("events", events), json_bool("on", on));
 	else
 		fprintf(ctl->output.file, "%s %s.\n", plural(events, "event is", "events are").text, on ? "on" : "off");
-	return ctl_finish(ctl);
+	return EXIT_DONE;
 }
 
 static int enable_run(struct ctl *ctl)

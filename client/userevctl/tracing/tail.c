@@ -41,7 +41,7 @@ static int tail_run(struct ctl *ctl)
 {
 	struct tail tail = { .ctl = ctl, .view = { .output = &ctl->output } };
 	struct tracing *tracing;
-	int r, flags, signal_number;
+	int r, flags;
 
 	options_read(ctl, &tail, 0, INT32_MAX);
 	if (!record_view_set_since(&tail.view, "tail", tail.since))
@@ -64,11 +64,8 @@ static int tail_run(struct ctl *ctl)
 		r = tail_read(tracing, &tail.view);
 	if (r == EXIT_DONE && tail.no_follow && tail.view.records == 0)
 		r = names_check(tracing, true);
-	signal_number = tracing->signal;
 	tracing_free(tracing);
-	if (signal_number > 0)
-		ctl_end_by(ctl, signal_number);
-	return r == EXIT_DONE ? ctl_finish(ctl) : r;
+	return r;
 }
 
 COMMAND(tail, "[EVENT...]", "show records as they come",

@@ -32,7 +32,6 @@ struct tracing {
 	uint64_t due; /* ns: the time of the next tail_read(), even if `fd` is not readable; 0: none */
 	bool busy;    /* records are waiting, even if `fd` is not readable */
 	bool over;
-	int signal;		   /* that ended the tail; 0: none */
 	struct control *control;   /* embedded: sends the records */
 	struct follower *follower; /* kernel */
 };
