@@ -118,7 +118,7 @@ static int trace_record(struct doctor *doctor, struct tracing *tracing)
 
 void doctor_check_record(struct doctor *doctor)
 {
-	struct tracing *tracing = NULL;
+	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	const char *obstacle = NULL;
 	int r;
 
@@ -137,7 +137,6 @@ void doctor_check_record(struct doctor *doctor)
 		r = trace_record(doctor, tracing);
 	if (r != EXIT_DONE)
 		finding(doctor, MARK_FAIL, "record", "See the messages on stderr.", "it could not be traced");
-	tracing_free(tracing);
 }
 
 void doctor_check_losses(struct doctor *doctor)

@@ -7,8 +7,6 @@
 #include "client/userevctl/tracing/tracing.h"
 
 struct tail {
-	struct ctl *ctl;
-	struct tracing *tracing;
 	struct record_view view;
 	bool past;
 	bool no_follow;
@@ -20,12 +18,11 @@ struct tail {
 };
 
 /* Until there is something to read; false: the time is up, or the output has no reader any more. */
-static bool wait_for_records(const struct tail *tail)
+static bool wait_for_records(const struct tail *tail, const struct tracing *tracing)
 {
-	const struct tracing *tracing = tail->tracing;
 	struct pollfd wanted[] = {
 		{ .fd = tracing->fd, .events = POLLIN },
-		{ .fd = fileno(tail->ctl->output.file) }, /* POLLERR: a pipe without a reader */
+		{ .fd = fileno(tail->view.output->file) }, /* POLLERR: a pipe without a reader */
 	};
 	uint64_t now = ctl_now_ns(), until = MIN(tail->deadline, tracing->due > 0 ? tracing->due : UINT64_MAX);
 	uint64_t ms = (until - MIN(until, now)) / NS_PER_MS + 1;
@@ -39,8 +36,8 @@ static bool wait_for_records(const struct tail *tail)
 
 static int tail_run(struct ctl *ctl)
 {
-	struct tail tail = { .ctl = ctl, .view = { .output = &ctl->output } };
-	struct tracing *tracing;
+	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
+	struct tail tail = { .view.output = &ctl->output };
 	int r, flags;
 
 	options_read(ctl, &tail, 0, INT32_MAX);
@@ -49,10 +46,9 @@ static int tail_run(struct ctl *ctl)
 	tail.past |= tail.since != NULL;
 	tail.deadline = tail.timeout > 0 ? ctl_now_ns() + tail.timeout * NS_PER_S : UINT64_MAX;
 	flags = (tail.past ? TAIL_PAST : 0) | (tail.no_follow ? TAIL_NO_FOLLOW : 0);
-	r = tracing_open(ctl, TRACING_ACT, &tail.tracing);
+	r = tracing_open(ctl, TRACING_ACT, &tracing);
 	if (r != EXIT_DONE)
 		return r;
-	tracing = tail.tracing;
 	tracing->foreign = tail.foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
 	tracing->filter = tail.filter;
 	/* Records of the past may be of events that no program holds any more. */
@@ -60,11 +56,10 @@ static int tail_run(struct ctl *ctl)
 		r = names_check(tracing, true);
 	if (r == EXIT_DONE)
 		r = tail_begin(tracing, (uint16_t)flags);
-	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail.view) && wait_for_records(&tail))
+	while (r == EXIT_DONE && !tracing->over && !record_view_done(&tail.view) && wait_for_records(&tail, tracing))
 		r = tail_read(tracing, &tail.view);
 	if (r == EXIT_DONE && tail.no_follow && tail.view.records == 0)
-		r = names_check(tracing, true);
-	tracing_free(tracing);
+		return names_check(tracing, true);
 	return r;
 }
 
