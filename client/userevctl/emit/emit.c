@@ -15,13 +15,6 @@ static int explain_connection(const struct ctl *ctl, int error)
 	return error == -EACCES || error == -EPERM ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 }
 
-const char *emission_name(const struct emission *emission)
-{
-	const char *name = userev_event_name(&emission->event);
-
-	return name ? name : emission->ctl->argv[0];
-}
-
 int emission_write(struct emission *emission)
 {
 	ssize_t written;
@@ -35,7 +28,6 @@ int emission_write(struct emission *emission)
 static int emit_one(struct emission *emission)
 {
 	const struct output *output = &emission->ctl->output;
-	const char *name = emission_name(emission);
 	int written = emission_write(emission);
 
 	if (written < 0) {
@@ -46,10 +38,10 @@ static int emit_one(struct emission *emission)
 		return EXIT_REFUSED;
 	}
 	if (output->json)
-		json_print(output->file, json_text("event", name), json_u64("bytes", emission->size),
+		json_print(output->file, json_text("event", emission->name), json_u64("bytes", emission->size),
 			   json_bool("written", written > 0));
 	else if (emission->verbose)
-		ctl_note("%s: %s (%s).", name,
+		ctl_note("%s: %s (%s).", emission->name,
 			 written > 0	       ? "written"
 			 : emission->no_daemon ? "not written: there is no daemon"
 					       : "not written: no tracer is active",
@@ -73,6 +65,9 @@ static int register_and_emit(struct emission *emission)
 		ctl_error("the event was refused: %s.", sentence.text[0] ? sentence.text : strerror(-r));
 		return r == -EACCES ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 	}
+	emission->name = userev_event_name(&emission->event);
+	if (!emission->name)
+		emission->name = ctl->argv[0];
 	r = emission->from_stdin ? emit_stream(emission) : emit_one(emission);
 	userev_release(emission->userev, &emission->event);
 	return r;

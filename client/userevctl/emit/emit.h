@@ -15,6 +15,7 @@ struct emission {
 	bool no_daemon; /* at the start */
 	struct userev *userev;
 	struct userev_event event;
+	const char *name; /* with its prefix, once it is granted */
 	struct description description;
 	uint8_t payload[WIRE_PAYLOAD_MAX]; /* of the current record */
 	size_t size;
@@ -22,7 +23,6 @@ struct emission {
 
 /* Writes the record: 1; 0: no tracer is active; or a negative errno: it is lost. */
 int emission_write(struct emission *);
-const char *emission_name(const struct emission *);
 
 /* stream.c: until stdin ends: an enum exit_code. */
 int emit_stream(struct emission *);

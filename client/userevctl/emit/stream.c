@@ -91,7 +91,6 @@ int emit_stream(struct emission *emission)
 {
 	_cleanup_(freep) struct stream *stream = must(calloc(1, sizeof(*stream)));
 	const struct output *output = &emission->ctl->output;
-	const char *name = emission_name(emission);
 	int signals = signals_take(SIGNALS(SIGINT, SIGTERM, SIGHUP)), r;
 
 	stream->emission = emission;
@@ -99,11 +98,11 @@ int emit_stream(struct emission *emission)
 	if (r < 0)
 		ctl_error("cannot read stdin: %s.", strerror(-r));
 	if (output->json)
-		json_print(output->file, json_text("event", name), json_u64("lines", stream->lines),
+		json_print(output->file, json_text("event", emission->name), json_u64("lines", stream->lines),
 			   json_u64("written", stream->written), json_u64("untraced", stream->untraced),
 			   json_u64("lost", stream->lost), json_u64("refused", stream->refused));
 	else if (emission->verbose || stream->lost > 0)
-		ctl_note("%s: %s written, %llu not (no tracer was active), %llu lost, %llu refused.", name,
+		ctl_note("%s: %s written, %llu not (no tracer was active), %llu lost, %llu refused.", emission->name,
 			 plural(stream->written, "record", "records").text, (unsigned long long)stream->untraced,
 			 (unsigned long long)stream->lost, (unsigned long long)stream->refused);
 	emission->ctl->signal = MAX(r, 0);

@@ -135,7 +135,7 @@ struct follower {
 	struct cpu_buffer *cpus;
 	size_t n_cpus;
 	struct cpu_buffer *given; /* of the record that the last buffers_next() returned */
-	struct writer *writers, *last_writer;
+	struct writer *writers;
 	struct follower_event *events;
 	struct follower_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
 	struct kernel_events *kernel_events;		  /* types that are not user_events; NULL: none */
