@@ -176,25 +176,19 @@ struct selection {
 	bool on;
 };
 
-/* One of the tenants of its programs matches; the daemon lists the first 64 programs. */
-static bool has_tenant(const struct event *event, const char *pattern)
-{
-	struct cursor holders = row_rows(event->row, "holders"), holder;
-	char path[WIRE_TENANT_MAX + 1];
-
-	while (row_next_item(&holders, &holder) > 0) {
-		row_get_string(holder, "tenant", path, sizeof(path));
-		if (tenant_matches(pattern, tenant_name(path), path))
-			return true;
-	}
-	return false;
-}
-
 static bool is_selected(const struct event *event, void *data)
 {
 	const struct selection *selection = data;
+	struct cursor holders = row_rows(event->row, "holders"), holder;
+	char path[WIRE_TENANT_MAX + 1];
+	bool has_tenant = !selection->tenant;
 
-	return (!selection->on || event->on) && (!selection->tenant || has_tenant(event, selection->tenant));
+	/* One of the tenants of its programs matches; the daemon lists the first 64 programs. */
+	while (!has_tenant && row_next_item(&holders, &holder) > 0) {
+		row_get_string(holder, "tenant", path, sizeof(path));
+		has_tenant = tenant_matches(selection->tenant, tenant_name(path), path);
+	}
+	return has_tenant && (!selection->on || event->on);
 }
 
 static const char *const orders[] = { "name", "programs", "tenants", "records", NULL };
@@ -208,18 +202,11 @@ static int compare_numbers(const void *a, const void *b, void *key)
 	return first != second ? (first > second ? -1 : 1) : strcmp(one->shown, other->shown);
 }
 
-static void sort_events(struct catalogue *catalogue, const char *order)
-{
-	const char *key = streq(order, "programs") ? "holders_total" : order;
-
-	if (catalogue->n > 0 && !streq(order, "name"))
-		qsort_r(catalogue->events, catalogue->n, sizeof(*catalogue->events), compare_numbers, (void *)key);
-}
-
 static int events_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	struct selection selection = { .sort = orders[0] };
+	struct catalogue *all;
 	size_t count;
 	int r;
 
@@ -230,8 +217,12 @@ static int events_run(struct ctl *ctl)
 	if (selection.on && tracing->blind)
 		return EXIT_NOT_PERMITTED;
 	tracing->foreign = FOREIGN_ALL;
-	catalogue_select(&tracing->events, is_selected, &selection);
-	sort_events(&tracing->events, selection.sort);
+	all = &tracing->events;
+	catalogue_select(all, is_selected, &selection);
+	if (streq(selection.sort, "programs"))
+		selection.sort = "holders_total";
+	if (all->n > 0 && !streq(selection.sort, "name"))
+		qsort_r(all->events, all->n, sizeof(*all->events), compare_numbers, (void *)selection.sort);
 	if (ctl->output.json)
 		count = events_print_json(tracing, &(struct json){ .file = ctl->output.file });
 	else
