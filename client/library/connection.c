@@ -151,8 +151,6 @@ int connection_ask(struct connection *connection, struct packet *packet, uint16_
 		setsockopt(connection->fd, SOL_SOCKET, SO_SNDBUF, &(int){ WIRE_PACKET_MAX }, sizeof(int));
 		r = transport_send(connection->fd, packet->data, packet->size, NULL, 0, MSG_DONTWAIT);
 	}
-	if (r == -EAGAIN)
-		return 0;
 	/* If the daemon has closed the connection, its reason may still be readable. */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return r;

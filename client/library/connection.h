@@ -57,7 +57,7 @@ int connection_poll_fd(struct connection *);
 
 /* Begins a packet with the next serial. There is one at a time. */
 struct packet connection_begin(const struct connection *, uint16_t kind);
-/* Sends it, and adds it to the pending requests. 1, or 0 if the socket's queue is full, or a negative errno. */
+/* Sends it, and adds it to the pending requests. 1, -EAGAIN if the socket's queue is full, or another negative errno. */
 int connection_ask(struct connection *, struct packet *, uint16_t answer, uint16_t count);
 /*
  * Receives a packet, which is valid until the next call that begins or receives a packet. 0 or a negative errno; -EAGAIN: there is

@@ -7,11 +7,6 @@
 #include "client/library/requests.h"
 #include "protocol/refusal.h"
 
-bool register_is_wanted(const struct userev *userev)
-{
-	return userev->events.unasked != NULL;
-}
-
 /* Sends as many events as fit, from `unasked` on. */
 int register_ask(struct userev *userev)
 {
@@ -19,7 +14,7 @@ int register_ask(struct userev *userev)
 	const size_t mark = encode_list(&packet, 0);
 	struct events *events = &userev->events;
 	struct batch *batch = events->unasked;
-	uint32_t at = batch->asked;
+	uint32_t at = batch ? batch->asked : 0;
 	uint16_t count = 0;
 	int r;
 
@@ -36,6 +31,8 @@ int register_ask(struct userev *userev)
 			at = 0;
 		}
 	}
+	if (count == 0)
+		return 0;
 	encode_count(&packet, mark, count);
 	r = connection_ask(&userev->connection, &packet, KIND_REGISTERED, count);
 	if (r <= 0)

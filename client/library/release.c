@@ -49,7 +49,7 @@ static void release_keep_shared(struct userev *userev)
 	static uint8_t seen[WIRE_PAGE_BYTES];
 	struct batch *batch;
 
-	if (userev->bits_differ)
+	if (userev->bits_differ || userev->n_released == 0)
 		return;
 	memset(seen, 0, sizeof(seen));
 	userev->bits_differ = true;
@@ -63,11 +63,6 @@ static void release_keep_shared(struct userev *userev)
 				userev->bits_differ = false;
 			seen[bit / 8] |= (uint8_t)(1U << bit % 8);
 		}
-}
-
-bool release_is_wanted(const struct userev *userev)
-{
-	return userev->n_released > 0;
 }
 
 int release_ask(struct userev *userev)

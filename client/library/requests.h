@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Requests and their answers, a file each; session.c has the table. */
+/*
+ * Requests and their answers, a file each; session.c has the table. A function that asks returns 1 if it has sent a packet, 0 if there is
+ * nothing to ask for, -EAGAIN if the socket's queue is full, or another negative errno.
+ */
 
 #include "client/library/library.h"
 
@@ -10,7 +13,6 @@ int hello_ask(struct userev *);
 int hello_take(struct userev *, const struct message *, struct fdset *, uint16_t count);
 
 /* register.c: REGISTER and REGISTERED. */
-bool register_is_wanted(const struct userev *);
 int register_ask(struct userev *);
 int register_take(struct userev *, const struct message *, struct fdset *, uint16_t count);
 
@@ -19,12 +21,10 @@ int register_take(struct userev *, const struct message *, struct fdset *, uint1
 void release_batch(struct userev *, struct batch *);
 /* An event with this bit was released. */
 void release_bit(struct userev *, uint32_t bit);
-bool release_is_wanted(const struct userev *);
 int release_ask(struct userev *);
 int release_take(struct userev *, const struct message *, struct fdset *, uint16_t count);
 
 /* watch.c: WATCH, WATCHING and CHANGED. */
-bool watch_is_wanted(const struct userev *);
 int watch_ask(struct userev *);
 /* Takes CHANGED, which is not an answer. */
 int watch_take_changed(struct userev *, const struct message *);

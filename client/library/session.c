@@ -39,14 +39,13 @@ static const struct exchange {
 	uint8_t pages;	       /* fds of the answer, in front of its streams */
 	uint8_t pending_max;   /* requests of this kind */
 	bool after_registered; /* only sent when no REGISTER is pending */
-	bool (*is_wanted)(const struct userev *);
 	int (*ask)(struct userev *);
 	int (*take)(struct userev *, const struct message *, struct fdset *, uint16_t count);
 } exchanges[] = {
-	{ KIND_WELCOME, 1, 1, false, NULL, hello_ask, hello_take }, /* HELLO is sent by session_connect() */
-	{ KIND_RELEASED, 0, 1, true, release_is_wanted, release_ask, release_take },
-	{ KIND_REGISTERED, 0, 2, false, register_is_wanted, register_ask, register_take },
-	{ KIND_WATCHING, 0, 1, false, watch_is_wanted, watch_ask, NULL },
+	{ KIND_WELCOME, 1, 1, false, hello_ask, hello_take }, /* HELLO is sent by session_connect() */
+	{ KIND_RELEASED, 0, 1, true, release_ask, release_take },
+	{ KIND_REGISTERED, 0, 2, false, register_ask, register_take },
+	{ KIND_WATCHING, 0, 1, false, watch_ask, NULL },
 };
 
 int session_answer_timeout_ms = 2000;
@@ -112,19 +111,18 @@ static bool session_may_ask(const struct connection *connection, const struct ex
 static int session_send(struct userev *userev, bool early)
 {
 	const bool may_send = early || userev->connection.state == CONNECTION_UP;
-	bool wants_more = false;
+	bool is_full = false;
 
-	for (size_t i = 1; i < ARRAY_SIZE(exchanges); i++) {
-		const struct exchange *exchange = &exchanges[i];
-		int r = may_send;
+	for (size_t i = 1; may_send && i < ARRAY_SIZE(exchanges); i++) {
+		int r = 1;
 
-		while (r > 0 && exchange->is_wanted(userev) && session_may_ask(&userev->connection, exchange))
-			r = exchange->ask(userev);
-		if (r < 0)
+		while (r > 0 && session_may_ask(&userev->connection, &exchanges[i]))
+			r = exchanges[i].ask(userev);
+		if (r < 0 && r != -EAGAIN)
 			return r;
-		wants_more |= exchange->is_wanted(userev);
+		is_full |= r == -EAGAIN;
 	}
-	return wants_more || userev->connection.n_pending > 0;
+	return is_full || userev->connection.n_pending > 0;
 }
 
 static int session_take_answer(struct userev *userev, const struct message *message, struct fdset *fds)

@@ -7,16 +7,13 @@
 
 #include "client/library/requests.h"
 
-bool watch_is_wanted(const struct userev *userev)
-{
-	return userev->watching && userev->connection.state == CONNECTION_UP && !userev->watch_asked;
-}
-
 int watch_ask(struct userev *userev)
 {
 	struct packet packet = connection_begin(&userev->connection, KIND_WATCH);
 	int r;
 
+	if (!userev->watching || userev->connection.state != CONNECTION_UP || userev->watch_asked)
+		return 0;
 	userev->watch_asked = true;
 	if (!(userev->connection.limits.features & WIRE_FEATURE_WATCH))
 		return 0;
