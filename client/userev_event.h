@@ -186,10 +186,18 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_FIELD_s64(as, kind, name) USEREV_NUMBER_##as(int64_t, "s64", #name, name)
 #define USEREV_FIELD_f32(as, kind, name) USEREV_NUMBER_##as(float, "u32", #name "_f32", name)
 #define USEREV_FIELD_f64(as, kind, name) USEREV_NUMBER_##as(double, "u64", #name "_f64", name)
-#define USEREV_FIELD_chars(as, kind, name, size) USEREV_CHARS_##as(name, size)
-#define USEREV_FIELD_struct(as, kind, tag, name, size) USEREV_STRUCT_##as(tag, name, size)
-#define USEREV_FIELD_string(as, kind, name) USEREV_TEXT_##as(name)
-#define USEREV_FIELD_bytes(as, kind, name) USEREV_BYTES_##as(name)
+#define USEREV_FIELD_chars(as, kind, name, size) \
+	USEREV_BLOCK_##as(chars, char, "char[" USEREV_STRING_(size) "] " #name, \
+			  size <= 1024, "a char array has at most 1024 bytes", name, size)
+#define USEREV_FIELD_struct(as, kind, tag, name, size) \
+	USEREV_BLOCK_##as(struct, struct tag, "struct " #tag " " #name " " USEREV_STRING_(size), \
+			  sizeof(struct tag) == size, "sizeof(struct " #tag ") is not " #size, name, size)
+#define USEREV_FIELD_string(as, kind, name) \
+	USEREV_BEHIND_##as(string, "char", (const char *name##_), (const void *name##_), \
+			   name##_ ? name##_ : "(null)", strlen((const char *)userev_data_##name) + 1, name)
+#define USEREV_FIELD_bytes(as, kind, name) \
+	USEREV_BEHIND_##as(bytes, "u8", (const void *name##_, size_t name##_length_), \
+			   (const void *name##_, size_t name##_length_), name##_, name##_length_, name)
 
 #define USEREV_NUMBER_AS_PROBE(type, text, called, name) , 1
 #define USEREV_NUMBER_AS_DESCRIPTION(type, text, called, name) " " text " " called ";"
@@ -204,56 +212,37 @@ USEREV_INLINE_ void userev_put_place_(struct userev_record_ *record, size_t leng
 #define USEREV_NUMBER_AS_FITS(type, text, called, name) \
 	USEREV_WARN_IF_(USEREV_IS_NO_(type, name##_), "the field " #name " is a " text ": this value does not fit")
 
-#define USEREV_CHARS_AS_PROBE(name, size) , 1
-#define USEREV_CHARS_AS_DESCRIPTION(name, size) " char[" USEREV_STRING_(size) "] " #name ";"
-#define USEREV_CHARS_AS_PARAMETER(name, size) const char *name##_
-#define USEREV_CHARS_AS_SIZE(name, size) USEREV_DECIMAL_(size)
-#define USEREV_CHARS_AS_FIXED(name, size)
-#define USEREV_CHARS_AS_PIECES(name, size) +3
-#define USEREV_CHARS_AS_CHECK(name, size) USEREV_ASSERT_(size <= 1024, "a char array has at most 1024 bytes");
-#define USEREV_CHARS_AS_PUT(name, size) userev_put_chars_(&userev_record, name##_, size);
-#define USEREV_CHARS_AS_DATA(name, size)
-#define USEREV_CHARS_AS_LITERAL(name, size) const void *name##_
-#define USEREV_CHARS_AS_FITS(name, size)
+/* Bytes among the fields. */
+#define USEREV_BLOCK_AS_PROBE(kind, type, text, is_right, sentence, name, size) , 1
+#define USEREV_BLOCK_AS_DESCRIPTION(kind, type, text, is_right, sentence, name, size) " " text ";"
+#define USEREV_BLOCK_AS_PARAMETER(kind, type, text, is_right, sentence, name, size) const type *name##_
+#define USEREV_BLOCK_AS_SIZE(kind, type, text, is_right, sentence, name, size) USEREV_DECIMAL_(size)
+#define USEREV_BLOCK_AS_FIXED(kind, type, text, is_right, sentence, name, size)
+#define USEREV_BLOCK_AS_PIECES(kind, type, text, is_right, sentence, name, size) +3
+#define USEREV_BLOCK_AS_CHECK(kind, type, text, is_right, sentence, name, size) USEREV_ASSERT_(is_right, sentence);
+#define USEREV_BLOCK_AS_PUT(kind, type, text, is_right, sentence, name, size) \
+	userev_put_##kind##_(&userev_record, name##_, size);
+#define USEREV_BLOCK_AS_DATA(kind, type, text, is_right, sentence, name, size)
+#define USEREV_BLOCK_AS_LITERAL(kind, type, text, is_right, sentence, name, size) const void *name##_
+#define USEREV_BLOCK_AS_FITS(kind, type, text, is_right, sentence, name, size)
 
-#define USEREV_STRUCT_AS_PROBE(tag, name, size) , 1
-#define USEREV_STRUCT_AS_DESCRIPTION(tag, name, size) " struct " #tag " " #name " " USEREV_STRING_(size) ";"
-#define USEREV_STRUCT_AS_PARAMETER(tag, name, size) const struct tag *name##_
-#define USEREV_STRUCT_AS_SIZE(tag, name, size) USEREV_DECIMAL_(size)
-#define USEREV_STRUCT_AS_FIXED(tag, name, size)
-#define USEREV_STRUCT_AS_PIECES(tag, name, size) +2
-#define USEREV_STRUCT_AS_CHECK(tag, name, size) \
-	USEREV_ASSERT_(sizeof(struct tag) == size, "sizeof(struct " #tag ") is not " #size);
-#define USEREV_STRUCT_AS_PUT(tag, name, size) userev_put_struct_(&userev_record, name##_, size);
-#define USEREV_STRUCT_AS_DATA(tag, name, size)
-#define USEREV_STRUCT_AS_LITERAL(tag, name, size) const void *name##_
-#define USEREV_STRUCT_AS_FITS(tag, name, size)
-
-#define USEREV_TEXT_AS_PROBE(name) , 1
-#define USEREV_TEXT_AS_DESCRIPTION(name) " __rel_loc char[] " #name ";"
-#define USEREV_TEXT_AS_PARAMETER(name) const char *name##_
-#define USEREV_TEXT_AS_SIZE(name) +sizeof(uint32_t)
-#define USEREV_TEXT_AS_FIXED(name) +sizeof(uint32_t)
-#define USEREV_TEXT_AS_PIECES(name) +1
-#define USEREV_TEXT_AS_CHECK(name) \
-	const char *userev_text_##name = name##_ ? name##_ : "(null)"; \
-	const size_t userev_length_##name = strlen(userev_text_##name) + 1;
-#define USEREV_TEXT_AS_PUT(name) userev_put_place_(&userev_record, userev_length_##name);
-#define USEREV_TEXT_AS_DATA(name) userev_put_bytes_(&userev_record, userev_text_##name, userev_length_##name);
-#define USEREV_TEXT_AS_LITERAL(name) const void *name##_
-#define USEREV_TEXT_AS_FITS(name)
-
-#define USEREV_BYTES_AS_PROBE(name) , 1
-#define USEREV_BYTES_AS_DESCRIPTION(name) " __rel_loc u8[] " #name ";"
-#define USEREV_BYTES_AS_PARAMETER(name) const void *name##_, size_t name##_length_
-#define USEREV_BYTES_AS_SIZE(name) +sizeof(uint32_t)
-#define USEREV_BYTES_AS_FIXED(name) +sizeof(uint32_t)
-#define USEREV_BYTES_AS_PIECES(name) +1
-#define USEREV_BYTES_AS_CHECK(name)
-#define USEREV_BYTES_AS_PUT(name) userev_put_place_(&userev_record, name##_length_);
-#define USEREV_BYTES_AS_DATA(name) userev_put_bytes_(&userev_record, name##_, name##_length_);
-#define USEREV_BYTES_AS_LITERAL(name) const void *name##_, size_t name##_length_
-#define USEREV_BYTES_AS_FITS(name)
+/* A place among the fields, of bytes behind them. */
+#define USEREV_BEHIND_AS_PROBE(kind, type, parameters, literals, data, length, name) , 1
+#define USEREV_BEHIND_AS_DESCRIPTION(kind, type, parameters, literals, data, length, name) \
+	" __rel_loc " type "[] " #name ";"
+#define USEREV_BEHIND_AS_PARAMETER(kind, type, parameters, literals, data, length, name) USEREV_OPEN_ parameters
+#define USEREV_BEHIND_AS_SIZE(kind, type, parameters, literals, data, length, name) +sizeof(uint32_t)
+#define USEREV_BEHIND_AS_FIXED(kind, type, parameters, literals, data, length, name) +sizeof(uint32_t)
+#define USEREV_BEHIND_AS_PIECES(kind, type, parameters, literals, data, length, name) +1
+#define USEREV_BEHIND_AS_CHECK(kind, type, parameters, literals, data, length, name) \
+	const void *userev_data_##name = data; \
+	const size_t userev_length_##name = length;
+#define USEREV_BEHIND_AS_PUT(kind, type, parameters, literals, data, length, name) \
+	userev_put_place_(&userev_record, userev_length_##name);
+#define USEREV_BEHIND_AS_DATA(kind, type, parameters, literals, data, length, name) \
+	userev_put_bytes_(&userev_record, userev_data_##name, userev_length_##name);
+#define USEREV_BEHIND_AS_LITERAL(kind, type, parameters, literals, data, length, name) USEREV_OPEN_ literals
+#define USEREV_BEHIND_AS_FITS(kind, type, parameters, literals, data, length, name)
 
 /* --- iteration over the fields --- */
 

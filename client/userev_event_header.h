@@ -82,29 +82,33 @@ USEREV_INLINE_ void userev_put_counted_(struct userev_record_ *record, const voi
 #define USEREV_NUMBER_AS_EH_ROOM(type, text, called, name) +sizeof(type)
 #define USEREV_NUMBER_AS_EH_PIECES(type, text, called, name)
 
-#define USEREV_CHARS_AS_EH_META(name, size) #name "\0\12"
-#define USEREV_CHARS_AS_EH_PUT(name, size) userev_put_counted_(&userev_record, name##_, userev_chars_length_(name##_, size));
-#define USEREV_CHARS_AS_ARGUMENT(name, size) name##_
-#define USEREV_CHARS_AS_EH_ROOM(name, size) +sizeof(uint16_t)
-#define USEREV_CHARS_AS_EH_PIECES(name, size) +2
+#define USEREV_EH_CODE_chars "\12"
+#define USEREV_EH_CODE_struct "\15"
+#define USEREV_EH_CODE_string "\7"
+#define USEREV_EH_CODE_bytes "\15"
+#define USEREV_EH_LENGTH_chars(text, size) userev_chars_length_(text, size)
+#define USEREV_EH_LENGTH_struct(base, size) size
 
-#define USEREV_STRUCT_AS_EH_META(tag, name, size) #name "\0\15"
-#define USEREV_STRUCT_AS_EH_PUT(tag, name, size) userev_put_counted_(&userev_record, name##_, size);
-#define USEREV_STRUCT_AS_ARGUMENT(tag, name, size) name##_
-#define USEREV_STRUCT_AS_EH_ROOM(tag, name, size) +sizeof(uint16_t)
-#define USEREV_STRUCT_AS_EH_PIECES(tag, name, size) +2
+#define USEREV_BLOCK_AS_EH_META(kind, type, text, is_right, sentence, name, size) #name "\0" USEREV_EH_CODE_##kind
+#define USEREV_BLOCK_AS_EH_PUT(kind, type, text, is_right, sentence, name, size) \
+	userev_put_counted_(&userev_record, name##_, USEREV_EH_LENGTH_##kind(name##_, size));
+#define USEREV_BLOCK_AS_ARGUMENT(kind, type, text, is_right, sentence, name, size) name##_
+#define USEREV_BLOCK_AS_EH_ROOM(kind, type, text, is_right, sentence, name, size) +sizeof(uint16_t)
+#define USEREV_BLOCK_AS_EH_PIECES(kind, type, text, is_right, sentence, name, size) +2
 
-#define USEREV_TEXT_AS_EH_META(name) #name "\0\7"
-#define USEREV_TEXT_AS_EH_PUT(name) userev_put_bytes_(&userev_record, userev_text_##name, userev_length_##name);
-#define USEREV_TEXT_AS_ARGUMENT(name) name##_
-#define USEREV_TEXT_AS_EH_ROOM(name)
-#define USEREV_TEXT_AS_EH_PIECES(name) +2
+#define USEREV_EH_PUT_string(data, length) userev_put_bytes_(&userev_record, data, length);
+#define USEREV_EH_PUT_bytes(data, length) userev_put_counted_(&userev_record, data, length);
+#define USEREV_EH_ARGUMENT_string(name) name##_
+#define USEREV_EH_ARGUMENT_bytes(name) name##_, name##_length_
+#define USEREV_EH_ROOM_string
+#define USEREV_EH_ROOM_bytes +sizeof(uint16_t)
 
-#define USEREV_BYTES_AS_EH_META(name) #name "\0\15"
-#define USEREV_BYTES_AS_EH_PUT(name) userev_put_counted_(&userev_record, name##_, name##_length_);
-#define USEREV_BYTES_AS_ARGUMENT(name) name##_, name##_length_
-#define USEREV_BYTES_AS_EH_ROOM(name) +sizeof(uint16_t)
-#define USEREV_BYTES_AS_EH_PIECES(name) +2
+#define USEREV_BEHIND_AS_EH_META(kind, type, parameters, literals, data, length, name) #name "\0" USEREV_EH_CODE_##kind
+#define USEREV_BEHIND_AS_EH_PUT(kind, type, parameters, literals, data, length, name) \
+	USEREV_EH_PUT_##kind(userev_data_##name, userev_length_##name)
+#define USEREV_BEHIND_AS_ARGUMENT(kind, type, parameters, literals, data, length, name) USEREV_EH_ARGUMENT_##kind(name)
+#define USEREV_BEHIND_AS_EH_ROOM(kind, type, parameters, literals, data, length, name) USEREV_EH_ROOM_##kind
+#define USEREV_BEHIND_AS_EH_PIECES(kind, type, parameters, literals, data, length, name) +2
 
 #define USEREV_EVENT_HEADER(...) USEREV_PASTE_(USEREV_EH_WITH_, USEREV_EH_FIELDS_(__VA_ARGS__))(__VA_ARGS__)
 /* Without the provider there are three arguments before the fields, as USEREV_FIELDS_() expects. */
