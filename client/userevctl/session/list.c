@@ -22,6 +22,21 @@ static char *read_file(struct tracefs_instance *instance, const char *file)
 	return text ? text : must(strdup(""));
 }
 
+void session_sum_stats(struct tracefs_instance *instance, struct buffer_stats *ret)
+{
+	const size_t cpus = (size_t)MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
+
+	*ret = (struct buffer_stats){ 0 };
+	for (size_t i = 0; i < cpus; i++) {
+		struct buffer_stats stats = { 0 };
+
+		buffer_read_stats(instance, i, &stats);
+		ret->entries += stats.entries;
+		ret->overrun += stats.overrun;
+		ret->dropped += stats.dropped;
+	}
+}
+
 static uint64_t read_number(struct tracefs_instance *instance, const char *file)
 {
 	_cleanup_(freep) char *text = read_file(instance, file);
@@ -59,7 +74,7 @@ static void read_state(struct tracefs_instance *instance, struct session_state *
 	};
 	while (next_event(instance, &rest, &system, &name))
 		ret->events++;
-	buffers_sum_stats(instance, &ret->stats);
+	session_sum_stats(instance, &ret->stats);
 }
 
 static void put_state_json(struct json *json, const char *name, const struct session_state *state)

@@ -92,6 +92,9 @@ int session_remove_probes(const char *group);
 /* snapshot.c: whether a trigger has taken one that was not shown yet; and the number of records before it that were overwritten. */
 bool session_has_snapshot(struct tracefs_instance *, uint64_t *ret_lost);
 
+/* list.c: the numbers of its buffers, of all CPUs. */
+void session_sum_stats(struct tracefs_instance *, struct buffer_stats *ret);
+
 /* choose.c: which events, by the options: an enum exit_code. */
 int session_choose_events(struct session *);
 int session_choose_kernel_events(struct session *);

@@ -67,7 +67,7 @@ static int take_snapshot(struct session *session, uint64_t *ret_before, uint64_t
 		r = instance_write(session->instance, "snapshot", "2");
 	if (r < 0 || (taken && !session->now))
 		return r < 0 ? r : 1;
-	buffers_sum_stats(session->instance, &stats);
+	session_sum_stats(session->instance, &stats);
 	*ret_behind = stats.dropped;
 	r = instance_write(session->instance, "snapshot", "1");
 	session_has_snapshot(session->instance, ret_before);

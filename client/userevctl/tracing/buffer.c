@@ -60,7 +60,7 @@ void buffers_close(struct follower *follower)
 	free(follower->cpus);
 }
 
-static void read_stats(struct tracefs_instance *instance, size_t cpu, struct buffer_stats *ret)
+void buffer_read_stats(struct tracefs_instance *instance, size_t cpu, struct buffer_stats *ret)
 {
 	_cleanup_(freep) char *text = NULL;
 	char name[64];
@@ -69,21 +69,6 @@ static void read_stats(struct tracefs_instance *instance, size_t cpu, struct buf
 	text = tracefs_instance_file_read(instance, name, NULL);
 	if (text)
 		text_read_stats(text, ret);
-}
-
-void buffers_sum_stats(struct tracefs_instance *instance, struct buffer_stats *ret)
-{
-	const size_t cpus = (size_t)MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
-
-	*ret = (struct buffer_stats){ 0 };
-	for (size_t i = 0; i < cpus; i++) {
-		struct buffer_stats stats = { 0 };
-
-		read_stats(instance, i, &stats);
-		ret->entries += stats.entries;
-		ret->overrun += stats.overrun;
-		ret->dropped += stats.dropped;
-	}
 }
 
 /* Whether there is a record of this CPU now. */
@@ -103,7 +88,7 @@ static bool cpu_buffer_fill(const struct follower *follower, struct cpu_buffer *
 		if (kbuffer_missed_events(cpu->kbuffer) != 0 && !follower->is_snapshot) {
 			struct buffer_stats stats = { .overrun = cpu->overrun };
 
-			read_stats(follower->instance, (size_t)(cpu - follower->cpus), &stats);
+			buffer_read_stats(follower->instance, (size_t)(cpu - follower->cpus), &stats);
 			cpu->missed += stats.overrun - cpu->overrun;
 			cpu->overrun = stats.overrun;
 		}

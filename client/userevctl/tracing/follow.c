@@ -128,21 +128,6 @@ int follower_begin(struct tracing *tracing, uint16_t flags)
 	return look_now(follower, NULL);
 }
 
-int follower_end(struct follower *follower, struct record_view *view)
-{
-	int r;
-
-	for (struct follower_event *event = follower->events; event; event = event->by_shown.next) {
-		if (event->on)
-			tracefs_turn(follower->instance, &event->event, false);
-		event->on = false;
-	}
-	r = tracing_settle(follower->tracing);
-	follower_stopped = 0;
-	follower_drain(follower, view);
-	return r;
-}
-
 int follower_read(struct tracing *tracing, struct record_view *view)
 {
 	struct follower *follower = tracing->follower;

@@ -81,8 +81,7 @@ struct buffer_record {
 /* `file`: of each CPU, "trace_pipe_raw" or "snapshot_raw". 0 or a negative errno. */
 int buffers_open(struct follower *, const char *file);
 void buffers_close(struct follower *);
-/* Of all CPUs. */
-void buffers_sum_stats(struct tracefs_instance *, struct buffer_stats *ret);
+void buffer_read_stats(struct tracefs_instance *, size_t cpu, struct buffer_stats *ret);
 /*
  * The next record that is not later than `horizon`, which is new in each round of calls. Valid until the next call. At the end `busy` of
  * the tracing is set if a later record is waiting.
@@ -159,8 +158,6 @@ struct follower *follower_new(struct tracing *);
 int follower_begin(struct tracing *, uint16_t flags);	   /* an enum exit_code */
 int follower_read(struct tracing *, struct record_view *); /* … */
 struct follower *follower_free(struct follower *);
-/* tail_end() */
-int follower_end(struct follower *, struct record_view *);
 /* Prints the records that there are: 0 or a negative errno. */
 int follower_drain(struct follower *, struct record_view *);
 

@@ -177,18 +177,3 @@ int tail_read(struct tracing *tracing, struct record_view *view)
 	tracing->over = !tracing->control->more;
 	return view->output_error < 0 ? ctl_output_failed(view->output_error) : EXIT_DONE;
 }
-
-int tail_end(struct tracing *tracing, struct record_view *view)
-{
-	int r;
-
-	if (tracing->kernel)
-		return follower_end(tracing->follower, view);
-	/* The answer is behind the last record. */
-	tracing->control->timeout = CONTROL_TIMEOUT_MS;
-	r = control_ask(tracing->control, KIND_SYNC);
-	do {
-		r = r == 0 ? record_view_take(view, tracing->control) : r;
-	} while (r == 0 && tracing->control->more);
-	return r < 0 ? control_explain(tracing->ctl->control_socket, r) : EXIT_DONE;
-}

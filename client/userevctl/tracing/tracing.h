@@ -76,7 +76,7 @@ int tracing_settle(const struct tracing *);
 int tail_begin(struct tracing *, uint16_t flags);
 /* Prints the records that there are, and flushes; sets `over` at the end. An enum exit_code. */
 int tail_read(struct tracing *, struct record_view *);
-/* Switches the events off, and passes on what was recorded until then. An enum exit_code. */
+/* tail_end.c. Switches the events off, and passes on what was recorded until then. An enum exit_code. */
 int tail_end(struct tracing *, struct record_view *);
 
 /*
