@@ -2,9 +2,7 @@
 
 #include "client/userevctl/control.h"
 
-#include <grp.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "client/userevctl/ctl.h"
@@ -198,6 +196,8 @@ static const struct control_error {
 	  "container, run this on the host" },
 	{ -ECONNREFUSED, EXIT_NO_DAEMON, "there is no daemon: the socket ",
 	  " exists, but nobody listens. Restart it with 'systemctl restart userevd' or 'userevd --foreground'" },
+	{ -EACCES, EXIT_NOT_PERMITTED, "this user may not use the control socket ",
+	  ". It is for root and for the group of the socket: use sudo, or join the group" },
 	{ -EPROTOTYPE, EXIT_NO_DAEMON,
 	  "not userevd's control socket: ", ". Give the right one with --control-socket=PATH" },
 	{ -ENAMETOOLONG, EXIT_USAGE, "the path of the control socket must have from 1 to 107 bytes: '",
@@ -216,24 +216,15 @@ int control_explain(const char *path, int error)
 {
 	const struct control_error *row = control_errors;
 	const char *clients;
-	const struct group *group;
-	struct stat status;
 
 	if (error == -EREMOTEIO) {
 		ctl_error("the daemon refused the request (%s): %s.", refusal_name(control_refusal.number),
 			  control_refusal.sentence);
 		return control_refusal.number == REFUSAL_NOT_PERMITTED ? EXIT_NOT_PERMITTED : EXIT_REFUSED;
 	}
-	if (error == -EACCES || error == -EPERM) {
-		group = stat(path, &status) == 0 ? getgrgid(status.st_gid) : NULL;
-		ctl_error(
-			"user %u may not use the control socket %s. It is for root and for the group '%s': use sudo, or join the "
-			"group.",
-			geteuid(), path, group ? group->gr_name : "of its directory");
-		return EXIT_NOT_PERMITTED;
-	}
 	/* By a send, where a receive would have had another error. */
-	error = error == -EPIPE ? -ECONNRESET : error == -EAGAIN ? -ETIMEDOUT : error == -ENOTDIR ? -ENOENT : error;
+	error = error == -EPIPE ? -ECONNRESET : error == -EAGAIN ? -ETIMEDOUT : error;
+	error = error == -ENOTDIR ? -ENOENT : error == -EPERM ? -EACCES : error;
 	while (row->error != 0 && row->error != error)
 		row++;
 	ctl_error("%s%s%s%s.", row->before, path, row->after, row->error == 0 ? strerror(-error) : "");
