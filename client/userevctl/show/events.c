@@ -176,21 +176,6 @@ struct selection {
 	bool on;
 };
 
-static bool is_selected(const struct event *event, void *data)
-{
-	const struct selection *selection = data;
-	struct cursor holders = row_rows(event->row, "holders"), holder;
-	char path[WIRE_TENANT_MAX + 1];
-	bool has_tenant = !selection->tenant;
-
-	/* One of the tenants of its programs matches; the daemon lists the first 64 programs. */
-	while (!has_tenant && row_next_item(&holders, &holder) > 0) {
-		row_get_string(holder, "tenant", path, sizeof(path));
-		has_tenant = tenant_matches(selection->tenant, tenant_name(path), path);
-	}
-	return has_tenant && (!selection->on || event->on);
-}
-
 static const char *const orders[] = { "name", "programs", "tenants", "records", NULL };
 
 /* The most first; equal ones by name, as they are. */
@@ -218,7 +203,8 @@ static int events_run(struct ctl *ctl)
 		return EXIT_NOT_PERMITTED;
 	tracing->foreign = FOREIGN_ALL;
 	all = &tracing->events;
-	catalogue_select(all, is_selected, &selection);
+	tracing->tenant = selection.tenant;
+	tracing->only_on = selection.on;
 	if (streq(selection.sort, "programs"))
 		selection.sort = "holders_total";
 	if (all->n > 0 && !streq(selection.sort, "name"))

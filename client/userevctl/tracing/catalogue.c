@@ -41,19 +41,6 @@ void catalogue_deinit(struct catalogue *catalogue)
 	*catalogue = (struct catalogue){ 0 };
 }
 
-void catalogue_select(struct catalogue *catalogue, bool (*wanted)(const struct event *, void *), void *data)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < catalogue->n; i++) {
-		if (wanted(&catalogue->events[i], data))
-			catalogue->events[n++] = catalogue->events[i];
-		else
-			event_deinit(&catalogue->events[i]);
-	}
-	catalogue->n = n;
-}
-
 void catalogue_add_row(struct catalogue *catalogue, struct cursor row)
 {
 	char name[WIRE_DESCRIPTION_MAX + 1], description[WIRE_DESCRIPTION_MAX + 1];

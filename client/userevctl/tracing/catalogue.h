@@ -35,6 +35,4 @@ void catalogue_add_row(struct catalogue *, struct cursor row);
 struct event_format;
 typedef int read_format_fn(const char *system, const char *name, struct event_format *ret);
 void catalogue_merge(struct catalogue *, char *status, read_format_fn *);
-/* Removes the events that `wanted` is false for. */
-void catalogue_select(struct catalogue *, bool (*wanted)(const struct event *, void *), void *data);
 void catalogue_deinit(struct catalogue *);

@@ -56,10 +56,18 @@ bool tracing_matches(const struct tracing *tracing, const char *pattern, const s
 
 bool tracing_matches_any(const struct tracing *tracing, const struct event *event)
 {
-	for (int i = 0; i < tracing->n_patterns; i++)
-		if (tracing_matches(tracing, tracing->patterns[i], event))
-			return true;
-	return tracing->n_patterns == 0;
+	struct cursor holders = row_rows(event->row, "holders"), holder;
+	bool wanted = tracing->n_patterns == 0, has_tenant = !tracing->tenant;
+	char path[WIRE_TENANT_MAX + 1];
+
+	for (int i = 0; !wanted && i < tracing->n_patterns; i++)
+		wanted = tracing_matches(tracing, tracing->patterns[i], event);
+	/* The daemon lists the first 64 programs. */
+	while (wanted && !has_tenant && row_next_item(&holders, &holder) > 0) {
+		row_get_string(holder, "tenant", path, sizeof(path));
+		has_tenant = tenant_matches(tracing->tenant, tenant_name(path), path);
+	}
+	return wanted && has_tenant && (event->on || !tracing->only_on);
 }
 
 const struct event *tracing_next(const struct tracing *tracing, const struct event *event)

@@ -19,6 +19,8 @@ struct tracing {
 	char *const *patterns; /* of names: the command's arguments; without any, all events match */
 	int n_patterns;
 	enum foreign_use foreign;
+	const char *tenant;	 /* only events of programs of such a tenant; NULL: of all */
+	bool only_on;		 /* only events that are on */
 	bool kernel;		 /* the kernel records, and tells tracers apart */
 	bool no_daemon;		 /* all events are foreign */
 	bool blind;		 /* this user may not read tracefs: the state of events is not known */
@@ -56,6 +58,7 @@ static inline void tracing_freep(struct tracing **tracing)
 int tracing_look(struct tracing *);
 /* Whether the pattern matches this event, and `foreign` admits it. */
 bool tracing_matches(const struct tracing *, const char *pattern, const struct event *);
+/* Whether one of them does, and the event is such as the command wants. */
 bool tracing_matches_any(const struct tracing *, const struct event *);
 /* The event behind this one, or the first behind NULL, that matches one of the patterns; NULL: there is none. */
 const struct event *tracing_next(const struct tracing *, const struct event *);
