@@ -144,9 +144,9 @@ check 'started in the background it waits until it is in front' top 80x24 behind
 check 'SIGSTOP gives nothing back, but SIGCONT takes it again' top 80x24 see shop fits signal STOP halts continue \
 	press n see '\[name\]' fits press q ends 0
 check 'it shows that the daemon has gone, and connects to the next daemon' top 80x24 see shop run "$kill_daemon" \
-	see 'The daemon has gone' see '^shop' fits press n see '\[name\]' resize 40x10 fits run ". $scratch/start" \
-	hide 'The daemon has gone' press q ends 0
-check '… and q ends it while there is none' top 80x24 see embedded run "$kill_daemon" see 'has gone' press q ends 0
+	see 'The daemon does not answer' see '^shop' fits press n see '\[name\]' resize 40x10 fits run ". $scratch/start" \
+	hide 'The daemon does not answer' press q ends 0
+check '… and q ends it while there is none' top 80x24 see embedded run "$kill_daemon" see 'does not answer' press q ends 0
 check 'another daemon starts' start_daemon
 check 'a daemon that hangs is shown, and keys still work' top 80x24 see embedded run "$hang_daemon" see 'does not answer' press n \
 	see '\[name\]' run "$wake_daemon" hide 'does not answer' press q ends 0

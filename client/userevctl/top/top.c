@@ -173,14 +173,11 @@ static int run_on_screen(struct top *top)
 		error = top_look(top, LOOK_MS);
 		due = ctl_now_ns() + top->interval * NS_PER_S;
 		trouble = text_make(top->frame.trouble, sizeof(top->frame.trouble));
-		if (error < 0)
+		if (error < 0) {
 			top->frame.tenants.seconds = 0;
-		if (error == -ETIMEDOUT || error == -EAGAIN)
-			text_printf(&trouble, "The daemon does not answer. Waiting.");
-		else if (error == -EREMOTEIO)
-			text_printf(&trouble, "The daemon refused the request: %s.", control_refusal.sentence);
-		else if (error < 0)
-			text_printf(&trouble, "The daemon has gone (%s). Trying again.", strerror(-error));
+			text_printf(&trouble, "The daemon does not answer (%s). Trying again.",
+				    error == -EREMOTEIO ? control_refusal.sentence : strerror(-error));
+		}
 	}
 	top_screen_leave();
 	return r < 0 ? ctl_output_failed(r) : EXIT_DONE;
