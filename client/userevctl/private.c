@@ -19,14 +19,13 @@ enum { TIMEOUT_MS = 10000 };
 /* USEREVD, or the daemon of the same build tree or installation, or the one in PATH. */
 static void private_find_daemon(char *ret, size_t size)
 {
-	static const char *const beside[] = { "userevd", "../daemon/userevd", "../sbin/userevd" };
+	static const char *const beside[] = { "userevd", "../sbin/userevd" };
 	const char *named = getenv("USEREVD");
-	char directory[PATH_MAX] = "";
-	char *slash;
+	const bool is_named = named && named[0];
+	char directory[PATH_MAX] = "", *slash;
 
-	snprintf(ret, size, "%s", named && named[0] ? named : "userevd");
-	if ((named && named[0]) || readlink("/proc/self/exe", directory, sizeof(directory) - 1) < 0)
-		return;
+	if (!is_named && readlink("/proc/self/exe", directory, sizeof(directory) - 1) < 0)
+		directory[0] = '\0';
 	slash = strrchr(directory, '/');
 	for (size_t i = 0; slash && i < ARRAY_SIZE(beside); i++) {
 		int n = snprintf(ret, size, "%.*s/%s", (int)(slash - directory), directory, beside[i]);
@@ -34,7 +33,7 @@ static void private_find_daemon(char *ret, size_t size)
 		if (n > 0 && (size_t)n < size && access(ret, X_OK) == 0)
 			return;
 	}
-	snprintf(ret, size, "userevd");
+	snprintf(ret, size, "%s", is_named ? named : "userevd");
 }
 
 pid_t private_fork(const struct ctl *ctl)
