@@ -3,7 +3,6 @@
 /* status, version. */
 
 #include <inttypes.h>
-#include <stdarg.h>
 
 #include "client/userev.h"
 #include "client/userevctl/show/show.h"
@@ -15,21 +14,15 @@ static struct phrase row_plural(struct cursor row, const char *key, const char *
 	return plural(row_get_u64(row, key), singular, many);
 }
 
-_printf_(4, 5) static void print_line(const struct output *output, enum style style, const char *title,
-				      const char *format, ...)
+static void print_title(const struct output *output, const char *title)
 {
-	char text[8192];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
 	fprintf(output->file, "%*s", (int)(TITLE_WIDTH - strlen(title)), "");
 	output_styled(output, STYLE_BOLD, "%s:", title);
 	putc(' ', output->file);
-	output_styled(output, style, "%s", text);
-	putc('\n', output->file);
 }
+
+#define print_line(output, style, title, ...)                                                                          \
+	(print_title(output, title), output_styled(output, style, __VA_ARGS__), putc('\n', (output)->file))
 
 static void print_daemon(const struct output *output, struct cursor row, bool kernel)
 {
