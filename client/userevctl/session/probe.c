@@ -47,6 +47,19 @@ int session_remove_probes(const char *group)
 	return session_probes_walk(remove_probe, (void *)group);
 }
 
+/* The log of the top instance has the errors of all programs: it counts if its last command is part of the text. NULL: it does not. */
+static char *read_error_log(const char *text)
+{
+	static const char mark[] = "Command: ";
+	_cleanup_(freep) char *log = tracefs_instance_file_read(NULL, "error_log", NULL), *command = NULL;
+	const char *last = "";
+
+	for (const char *at = log; at && (at = strstr(at, mark));)
+		last = at += strlen(mark);
+	command = must(strndup(last, strcspn(last, "\n")));
+	return *command && strstr(text, command) ? steal_pointer(log) : NULL;
+}
+
 static int make_probe(struct session *session, const char *group, const char *typed)
 {
 	/* "p:NAME REST": its parts. */
@@ -54,7 +67,7 @@ static int make_probe(struct session *session, const char *group, const char *ty
 	const bool has_type = typed[0] && strchr("prfte", typed[0]) && typed[type] == ':';
 	const char *event = has_type ? typed + type + 1 : "";
 	const size_t length = strcspn(event, " ");
-	_cleanup_(freep) char *text = NULL, *name = NULL;
+	_cleanup_(freep) char *text = NULL, *name = NULL, *log = NULL;
 	int r;
 
 	if (length == 0 || memchr(event, '/', length) || event[length] != ' ') {
@@ -69,7 +82,8 @@ static int make_probe(struct session *session, const char *group, const char *ty
 	if (r == -EACCES || r == -EPERM || r == -EROFS || r == -ENOMEM)
 		return tracefs_explain("make a probe", r);
 	if (r < 0) {
-		tracefs_explain_refused(NULL, name, text, r);
+		log = read_error_log(text);
+		tracefs_explain_refused(name, text, log, r);
 		return EXIT_REFUSED;
 	}
 	session_choose(session, group, name, false);

@@ -66,27 +66,14 @@ int tracefs_explain(const char *action, int error)
 	return EXIT_REFUSED;
 }
 
-/*
- * An error_log ends with "hist:user_events:a: error: Couldn't find field", "Command: ...", and a line that points at the place. That of
- * the top instance has the errors of all programs: it counts if its last command is part of the text.
- */
-void tracefs_explain_refused(struct tracefs_instance *instance, const char *name, const char *text, int error)
+void tracefs_explain_refused(const char *name, const char *text, const char *log, int error)
 {
-	static const char mark[] = "error: ", command_mark[] = "Command: ";
-	_cleanup_(freep) char *log = tracefs_instance_file_read(instance, "error_log", NULL), *command = NULL;
-	const char *sentence = NULL;
+	static const char mark[] = "error: ";
+	const char *sentence = strerror(-error);
 
-	for (const char *at = log; at && (at = strstr(at, mark)); at += strlen(mark))
-		sentence = at + strlen(mark);
-	if (sentence && !instance) {
-		const char *at = strstr(sentence, command_mark);
-
-		at = at ? at + strlen(command_mark) : "";
-		command = must(strndup(at, strcspn(at, "\n")));
-		sentence = *command && strstr(text, command) ? sentence : NULL;
-	}
-	if (!sentence)
-		sentence = strerror(-error);
+	/* It ends with "hist:user_events:a: error: Couldn't find field", "Command: ...", and a line that points at the place. */
+	for (const char *at = log; at && (at = strstr(at, mark));)
+		sentence = at += strlen(mark);
 	ctl_error("%s: the kernel refuses '%s': %.*s", safe_string(name).text, text, (int)strcspn(sentence, "\n"),
 		  sentence);
 }
@@ -95,10 +82,12 @@ int tracefs_set_condition(struct tracefs_instance *instance, const struct event 
 			  const char *text)
 {
 	int r = tracefs_write_event_file(instance, event, file, text);
+	_cleanup_(freep) char *log = NULL;
 
 	if (r != -EINVAL && r != -ENOENT)
 		return r;
-	tracefs_explain_refused(instance, event->shown, text, r);
+	log = tracefs_instance_file_read(instance, "error_log", NULL);
+	tracefs_explain_refused(event->shown, text, log, r);
 	return CONDITION_REFUSED;
 }
 

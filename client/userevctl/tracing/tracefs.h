@@ -58,8 +58,8 @@ int tracefs_write_event_file(struct tracefs_instance *, const struct event *, co
 /* The same of a filter or a trigger, with the kernel's own sentence if it refuses the text. */
 enum { CONDITION_REFUSED = 2 }; /* a message has been printed */
 int tracefs_set_condition(struct tracefs_instance *, const struct event *, const char *file, const char *text);
-/* Prints that the kernel refuses this text, with the last sentence of the error log, or else of the error. */
-void tracefs_explain_refused(struct tracefs_instance *, const char *name, const char *text, int error);
+/* Prints that the kernel refuses this text, with the last sentence of the error log, or without one (NULL) that of the error. */
+void tracefs_explain_refused(const char *name, const char *text, const char *log, int error);
 /* Prints "cannot ACTION" and the error: an enum exit_code. */
 int tracefs_explain(const char *action, int error);
 
