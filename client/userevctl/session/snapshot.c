@@ -173,5 +173,8 @@ int session_snapshot(struct session *session)
 		view.output_error = output_flush(&output);
 	if (session->output && fclose(output.file) != 0 && view.output_error == 0)
 		view.output_error = -errno;
+	/* It is not removed with the follower. */
+	tracefs_instance_free(follower->instance);
+	follower->instance = NULL;
 	return end_snapshot(session, &view, r);
 }

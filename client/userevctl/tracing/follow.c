@@ -113,7 +113,6 @@ int follower_begin(struct tracing *tracing, uint16_t flags)
 		return EXIT_DONE;
 	}
 	follower = follower_new(tracing);
-	follower->owns_instance = true;
 	r = instance_make(&follower->instance);
 	if (r == 0)
 		r = buffers_open(follower, "trace_pipe_raw");
@@ -159,9 +158,7 @@ struct follower *follower_free(struct follower *follower)
 		return NULL;
 	buffers_close(follower);
 	follower->tracing->fd = fd_close(follower->tracing->fd);
-	if (follower->instance && !follower->owns_instance) {
-		tracefs_instance_free(follower->instance);
-	} else if (follower->instance) {
+	if (follower->instance) {
 		string_copy(name, sizeof(name), tracefs_instance_get_name(follower->instance));
 		r = instance_remove(follower->instance);
 		if (r < 0)

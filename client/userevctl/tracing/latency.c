@@ -68,7 +68,6 @@ static int latency_begin(struct latency *latency, struct tracing *tracing)
 	char first[HIST_TRIGGER_MAX], second[2 * HIST_TRIGGER_MAX];
 	int r = instance_make(&follower->instance);
 
-	follower->owns_instance = r == 0;
 	if (r == 0)
 		r = latency_make_event(latency);
 	if (r < 0)

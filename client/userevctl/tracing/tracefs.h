@@ -128,8 +128,7 @@ struct follower_event {
 enum { RECORD_TYPES_MAX = 65536 };
 struct follower {
 	struct tracing *tracing;
-	struct tracefs_instance *instance;
-	bool owns_instance; /* which is removed at the end */
+	struct tracefs_instance *instance; /* which is removed at the end */
 	bool is_snapshot;
 	struct cpu_buffer *cpus;
 	size_t n_cpus;
