@@ -51,8 +51,9 @@ struct command {
 
 /* `options`: OPTIONS(row, row, …) or NULL. Behind the help further members may stand. */
 #define OPTIONS(...) ((const struct option_row[]){ __VA_ARGS__, { 0 } })
-#define COMMAND(name_, arguments, summary, options, ...)                                                               \
-	const struct command command_##name_ = { .name = #name_, arguments, summary, options, name_##_run, __VA_ARGS__ }
+#define COMMAND_BY(name_, run_, arguments, summary, options, ...)                                                      \
+	const struct command command_##name_ = { .name = #name_, arguments, summary, options, run_, __VA_ARGS__ }
+#define COMMAND(name, ...) COMMAND_BY(name, name##_run, __VA_ARGS__)
 
 struct ctl {
 	const char *socket;	    /* --socket, or NULL: the library's choice */

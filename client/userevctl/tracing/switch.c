@@ -56,10 +56,11 @@ static int wait_until_off(struct tracing *tracing, uint64_t timeout_ms)
 	}
 }
 
-static int switch_events(struct ctl *ctl, bool on)
+static int switch_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	_cleanup_(kept_deinit) struct kept kept = { 0 };
+	const bool on = ctl->command == &command_enable;
 	struct switching switching = { 0 };
 	uint64_t events = 0;
 	int r;
@@ -90,31 +91,21 @@ static int switch_events(struct ctl *ctl, bool on)
 	return EXIT_DONE;
 }
 
-static int enable_run(struct ctl *ctl)
-{
-	return switch_events(ctl, true);
-}
-
-static int disable_run(struct ctl *ctl)
-{
-	return switch_events(ctl, false);
-}
-
 #define FOREIGN_ROW FLAG_ROW("foreign", struct switching, foreign, "also events made without the daemon, by full name")
 
-COMMAND(enable, "EVENT...", "switch events on and off, or delete them",
-	OPTIONS(FLAG_ROW("keep", struct switching, keep, "also at each boot from now on"),
-		FLAG_ROW("kept", struct switching, kept, "those of --keep, as at boot, instead of EVENT..."),
-		FOREIGN_ROW),
-	"Switches events on: programs write their records from now on. EVENT is a name\n"
-	"or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
-	"event. At boot --keep reaches events that are declared, see userevctl(1).");
+COMMAND_BY(enable, switch_run, "EVENT...", "switch events on and off, or delete them",
+	   OPTIONS(FLAG_ROW("keep", struct switching, keep, "also at each boot from now on"),
+		   FLAG_ROW("kept", struct switching, kept, "those of --keep, as at boot, instead of EVENT..."),
+		   FOREIGN_ROW),
+	   "Switches events on: programs write their records from now on. EVENT is a name\n"
+	   "or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"
+	   "event. At boot --keep reaches events that are declared, see userevctl(1).");
 
-COMMAND(disable, "EVENT...", "",
-	OPTIONS(FLAG_ROW("wait", struct switching, wait, "return when no record of them comes any more"),
-		NUMBER_ROW("timeout", "SECONDS", struct switching, timeout, 1, UINT32_MAX,
-			   "how long to wait for other tracers"),
-		FOREIGN_ROW),
-	"Switches events off again, also for the next boot. An event that a 'userevctl tail'\n"
-	"or another tracer uses stays on until that ends. --wait waits for it, and for records\n"
-	"that are being written at this moment: afterwards no record of them comes any more.");
+COMMAND_BY(disable, switch_run, "EVENT...", "",
+	   OPTIONS(FLAG_ROW("wait", struct switching, wait, "return when no record of them comes any more"),
+		   NUMBER_ROW("timeout", "SECONDS", struct switching, timeout, 1, UINT32_MAX,
+			      "how long to wait for other tracers"),
+		   FOREIGN_ROW),
+	   "Switches events off again, also for the next boot. An event that a 'userevctl tail'\n"
+	   "or another tracer uses stays on until that ends. --wait waits for it, and for records\n"
+	   "that are being written at this moment: afterwards no record of them comes any more.");
