@@ -50,7 +50,7 @@ def room(name):
 # What the goal for the product's weight, set before them, does not count: names of containers, EventHeader, histograms, recordings, sessions.
 NEWER = ("client/userevctl/name/", "client/userevctl/show/tenant_name", "client/userevctl/record/", "client/userevctl/session/",
          "client/userevctl/tracing/delete", "client/userevctl/tracing/hist", "client/userevctl/tracing/kept", "client/userevctl/tracing/latency",
-         "client/userevctl/tracing/kernel_record", "client/userevctl/tracing/since", "client/userevctl/tracing/stats", "client/userevctl/tracing/tail_end", "client/userevctl/tracing/users", "client/userev_event_header.h",
+         "client/userevctl/tracing/kernel_record", "client/userevctl/tracing/ring_page", "client/userevctl/tracing/since", "client/userevctl/tracing/stats", "client/userevctl/tracing/tail_end", "client/userevctl/tracing/users", "client/userev_event_header.h",
          "daemon/admin/delete", "kernel/keeper/listen", "protocol/event/event_header")
 
 

@@ -48,7 +48,7 @@ stdin usleep vfprintf
 fscanf sscanf
 
 # libraries, whose own calls are in this list
-ev_ kbuffer_ sd_ tep_ trace_seq_ tracefs_ ZSTD_
+ev_ sd_ tep_ trace_seq_ tracefs_ ZSTD_
 
 # userevctl's private files, and its queries to systemd
 mkdtemp mkostemp popen rename execvp fts_

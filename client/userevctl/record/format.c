@@ -62,7 +62,7 @@ void format_put(struct text *out, unsigned type, const char *name, const struct 
 
 		text_printf(out, "\tfield:%.*s %.*s%.*s;\toffset:%u;\tsize:%u;\tsigned:%d;\n", (int)length, field->type,
 			    (int)field->name_length, field->name, (int)(field->type_length - length),
-			    field->type + length, ENTRY_COMMON + field->offset, field->size,
+			    field->type + length, RING_COMMON + field->offset, field->size,
 			    field->is_signed || field->kind == FIELD_SIGNED);
 		put_print(&print, &arguments, field);
 	}

@@ -36,8 +36,7 @@ struct reading {
 	uint8_t chunk[DAT_CHUNK_PAGES * DAT_PAGE]; /* pages of a compressed chunk: */
 	size_t chunk_at, chunk_size;
 	uint8_t buffer[DAT_PAGE];
-	struct page page;
-	size_t end; /* of the page; 0: a page has to be read */
+	struct ring_page page;
 	struct told_event events[TYPES_MAX];
 	struct told_writer *writers;
 };
@@ -81,7 +80,7 @@ int reading_open(const char *path, struct reading **ret)
 		r = S_ISDIR(status.st_mode) ? -EISDIR : READING_NONE;
 	if (r == 0)
 		r = read_head(reading, (uint64_t)status.st_size);
-	reading->page.at = reading->buffer;
+	reading->page = (struct ring_page){ .at = reading->buffer, .size = DAT_PAGE };
 	if (r == 0)
 		*ret = reading;
 	else
@@ -148,14 +147,14 @@ static int read_page(struct reading *reading)
 			r = read_chunk(reading);
 			continue;
 		}
-		if (r > 0 && page_open(&reading->page, &reading->end))
+		if (r > 0 && ring_page_open(&reading->page, RING_HEADER))
 			return 1;
 		reading->damaged += r > 0;
 	}
 	return r;
 }
 
-static bool learn_event(struct reading *reading, const struct page_entry *entry)
+static bool learn_event(struct reading *reading, const struct ring_entry *entry)
 {
 	struct told_event *event;
 	struct note note;
@@ -175,7 +174,7 @@ static bool learn_event(struct reading *reading, const struct page_entry *entry)
 	return true;
 }
 
-static bool learn_writer(struct reading *reading, const struct page_entry *entry)
+static bool learn_writer(struct reading *reading, const struct ring_entry *entry)
 {
 	const uint64_t pid = (uint64_t)entry->pid;
 	struct told_writer *writer;
@@ -202,7 +201,7 @@ static bool learn_writer(struct reading *reading, const struct page_entry *entry
 	return true;
 }
 
-static bool make_record(struct reading *reading, const struct page_entry *entry, struct taken_record *ret)
+static bool make_record(struct reading *reading, const struct ring_entry *entry, struct taken_record *ret)
 {
 	static const struct tenant_name unknown;
 	const struct told_event *event = &reading->events[entry->type];
@@ -229,16 +228,15 @@ static bool make_record(struct reading *reading, const struct page_entry *entry,
 
 int reading_next(struct reading *reading, struct taken_record *ret, uint64_t *missed)
 {
-	struct page_entry entry;
+	struct ring_entry entry;
 	struct note note;
 
 	*missed = 0;
 	for (;;) {
-		int r = reading->end > 0 ? page_next(&reading->page, reading->end, &entry) : 0;
+		int r = ring_page_next(&reading->page, &entry);
 		bool good = r > 0;
 
 		if (r == 0) {
-			reading->end = 0;
 			r = read_page(reading);
 			if (r <= 0)
 				return r;
@@ -260,7 +258,7 @@ int reading_next(struct reading *reading, struct taken_record *ret, uint64_t *mi
 		}
 		/* The rest of the file may be damaged, too. */
 		reading->damaged += !good;
-		reading->end = good ? reading->end : 0;
+		reading->page.end = good ? reading->page.end : 0;
 	}
 }
 

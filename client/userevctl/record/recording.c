@@ -50,7 +50,7 @@ struct recording {
 	uint8_t buffer[PAGES * DAT_PAGE];
 	uint32_t records[PAGES]; /* in each page of the buffer */
 	size_t n_full;		 /* full pages; `page` follows them */
-	struct page page;
+	struct ring_page page;
 	uint64_t bytes;	  /* of the pages before the buffer */
 	uint64_t written; /* records in those pages */
 	uint64_t taken;	  /* all records */
@@ -165,7 +165,7 @@ static int write_chunk(struct recording *recording)
 	recording->chunk_written = ctl_now_ns();
 	recording->records[0] = 0;
 	recording->n_full = 0;
-	recording->page = (struct page){ .at = recording->buffer };
+	recording->page = (struct ring_page){ .at = recording->buffer, .size = DAT_PAGE };
 	return r;
 }
 
@@ -216,7 +216,7 @@ static bool recording_put_entry(struct recording *recording, uint64_t time, uint
 				const void *payload, size_t size)
 {
 	recording->changed = true;
-	if (page_put(&recording->page, time, type, pid, payload, size))
+	if (ring_page_put(&recording->page, time, type, pid, payload, size))
 		return true;
 	if (recording->most > 0 && recording->bytes + (recording->n_full + 2) * DAT_PAGE > recording->most)
 		return false;
@@ -224,10 +224,11 @@ static bool recording_put_entry(struct recording *recording, uint64_t time, uint
 		recording_flush(recording);
 	/* After an error nothing in the buffer matters any more. */
 	recording->n_full = recording->error < 0 ? 0 : recording->n_full + (recording->page.used > 0);
-	recording->page = (struct page){ .at = recording->buffer + recording->n_full * DAT_PAGE };
+	recording->page =
+		(struct ring_page){ .at = recording->buffer + recording->n_full * DAT_PAGE, .size = DAT_PAGE };
 	recording->records[recording->n_full] = 0;
 	recording->changed = true;
-	return page_put(&recording->page, time, type, pid, payload, size);
+	return ring_page_put(&recording->page, time, type, pid, payload, size);
 }
 
 static bool recording_put_note(struct recording *recording, uint64_t time, uint16_t type, int32_t pid,
@@ -261,8 +262,9 @@ static void add_format(struct recording *recording, unsigned type, const char *n
 	recording->formats_changed = true;
 }
 
-/* The type of its entries; 0: the recording is full. */
-static uint16_t type_of_record(struct recording *recording, const struct taken_record *record)
+/* The type of its entries; 0: the recording is full. Apart from recording_put(), which would need their memory for each record. */
+static __attribute__((__noinline__)) uint16_t type_of_record(struct recording *recording,
+							     const struct taken_record *record)
 {
 	const char *fields = strchr(record->description, ' ');
 	char key[2 * WIRE_DESCRIPTION_MAX * 2 + 2];
@@ -312,7 +314,7 @@ static void add_comm(struct recording *recording, const struct taken_record *rec
 }
 
 /* Tells the process again if anything about it is new. False: the recording is full. */
-static bool tell_writer(struct recording *recording, const struct taken_record *record)
+static __attribute__((__noinline__)) bool tell_writer(struct recording *recording, const struct taken_record *record)
 {
 	const struct tenant_name *name;
 	struct known_writer *writer;
@@ -436,7 +438,7 @@ int recording_create(const char *path, uint64_t most, bool compressed, struct re
 	recording->most = most;
 	recording->half = 1;
 	recording->texts.compressed = compressed;
-	recording->page.at = recording->buffer;
+	recording->page = (struct ring_page){ .at = recording->buffer, .size = DAT_PAGE };
 	recording->n_types = TYPE_FIRST;
 	recording->texts.formats = (struct bytes){ .at = must(malloc(FORMATS_MAX)), .size = FORMATS_MAX };
 	recording->texts.comms = (struct bytes){ .at = must(malloc(COMMS_MAX)), .size = COMMS_MAX };

@@ -4,6 +4,7 @@
 /* The format trace.dat, version 7; pure. See trace_dat.c. */
 
 #include "client/userevctl/record/recording.h"
+#include "client/userevctl/tracing/ring_page.h"
 
 enum {
 	DAT_PAGE = 4096,
@@ -22,7 +23,6 @@ enum {
 	TYPE_FIRST = 1003, /* of the events that TYPE_EVENT tells */
 	TYPES_MAX = 65536,
 
-	ENTRY_COMMON = 8, /* type, flags, preempt count and pid, as in the kernel's records */
 	NOTE_MAX = 2 * WIRE_DESCRIPTION_MAX + WIRE_TENANT_MAX + 2 * TENANT_NAME_MAX,
 };
 
@@ -51,25 +51,6 @@ bool dat_read_options(const uint8_t *options, size_t size, struct totals *ret);
 /* format.c: the text of an event's format file in tracefs, for that type. */
 struct description;
 void format_put(struct text *, unsigned type, const char *name, const struct description *);
-
-/* page.c: pages of the kernel's ring buffer. */
-struct page {
-	uint8_t *at;   /* DAT_PAGE bytes */
-	uint64_t time; /* of the last entry */
-	size_t used;   /* at the beginning: 0 */
-};
-/* False: there is no room, or the time is before that of the last entry. */
-bool page_put(struct page *, uint64_t time, uint16_t type, int32_t pid, const void *payload, size_t size);
-/* A page whose entries page_next() returns; false: it is damaged. */
-bool page_open(struct page *, size_t *ret_end);
-struct page_entry {
-	uint16_t type;
-	int32_t pid;
-	const uint8_t *payload;
-	size_t size;
-};
-/* 1; 0 at the end; -EBADMSG: the rest of the page is damaged. */
-int page_next(struct page *, size_t end, struct page_entry *ret);
 
 /* note.c: entries of our own types: numbers, then strings. */
 #define NOTE_EVENT "userevctl_event u64 type; __rel_loc char[] event; __rel_loc char[] fields"

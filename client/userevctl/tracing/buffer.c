@@ -6,32 +6,27 @@
  * to a horizon are in order, also if other CPUs record meanwhile.
  */
 
-#include <kbuffer.h>
-
 #include "client/userevctl/tracing/tracefs.h"
 
 struct cpu_buffer {
 	int fd;
-	struct kbuffer *kbuffer;
-	uint8_t *page;
-	void *data; /* of the next record; NULL: a page has to be read first */
-	unsigned long long time;
-	uint64_t empty_at; /* the horizon at which it was empty */
-	uint64_t missed;   /* not passed on yet */
-	uint64_t overrun;  /* the buffer's own count of overwritten records, when it was read last */
+	struct ring_page page;
+	struct ring_entry next; /* at the page's time */
+	bool has_next;		/* otherwise a page has to be read first */
+	uint64_t empty_at;	/* the horizon at which it was empty */
+	uint64_t missed;	/* not passed on yet */
+	uint64_t overrun;	/* the buffer's own count of overwritten records, when it was read last */
 };
 
 int buffers_open(struct follower *follower, const char *file)
 {
-	long cpus = MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
+	const long cpus = MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
 	_cleanup_(freep) char *header = tracefs_instance_file_read(NULL, "events/header_page", NULL);
-	struct tep_handle *tep = must(tep_alloc());
-	enum kbuffer_long_size size = KBUFFER_LSIZE_SAME_AS_HOST;
+	const char *data = header ? strstr(header, "data;") : NULL;
 
 	/* A 64-bit kernel's long is longer than that of a 32-bit program. */
-	if (header && tep_parse_header_page(tep, header, strlen(header), sizeof(long)) == 0)
-		size = tep_get_header_page_size(tep) == 8 ? KBUFFER_LSIZE_8 : KBUFFER_LSIZE_4;
-	tep_free(tep);
+	if (!data || sscanf(data, "data; offset:%zu", &follower->page_header) != 1)
+		follower->page_header = RING_HEADER;
 	follower->cpus = must(calloc((size_t)cpus, sizeof(*follower->cpus)));
 	while (follower->n_cpus < (size_t)cpus) {
 		struct cpu_buffer *cpu = &follower->cpus[follower->n_cpus];
@@ -43,8 +38,8 @@ int buffers_open(struct follower *follower, const char *file)
 		if (cpu->fd < 0 && (errno != ENOENT || follower->n_cpus == 1))
 			return -errno;
 		/* A new instance has sub-buffers of one page. */
-		cpu->page = must(malloc((size_t)sysconf(_SC_PAGESIZE)));
-		cpu->kbuffer = must(kbuffer_alloc(size, KBUFFER_ENDIAN_SAME_AS_HOST));
+		cpu->page.size = (size_t)sysconf(_SC_PAGESIZE);
+		cpu->page.at = must(malloc(cpu->page.size));
 	}
 	return 0;
 }
@@ -53,9 +48,7 @@ void buffers_close(struct follower *follower)
 {
 	for (struct cpu_buffer *cpu = follower->cpus; cpu < follower->cpus + follower->n_cpus; cpu++) {
 		fd_close(cpu->fd);
-		if (cpu->kbuffer)
-			kbuffer_free(cpu->kbuffer);
-		free(cpu->page);
+		free(cpu->page.at);
 	}
 	free(follower->cpus);
 }
@@ -74,55 +67,71 @@ void buffer_read_stats(struct tracefs_instance *instance, size_t cpu, struct buf
 /* Whether there is a record of this CPU now. */
 static bool cpu_buffer_fill(const struct follower *follower, struct cpu_buffer *cpu, uint64_t horizon)
 {
-	while (!cpu->data && cpu->fd >= 0 && cpu->empty_at != horizon) {
-		ssize_t n = read(cpu->fd, cpu->page, (size_t)sysconf(_SC_PAGESIZE));
-
-		if (n <= 0 || kbuffer_load_subbuffer(cpu->kbuffer, cpu->page) < 0) {
+	while (!cpu->has_next && cpu->fd >= 0 && cpu->empty_at != horizon) {
+		if (read(cpu->fd, cpu->page.at, cpu->page.size) <= 0) {
 			cpu->empty_at = horizon;
 			break;
 		}
+		if (!ring_page_open(&cpu->page, follower->page_header))
+			continue;
 		/*
 		 * Records before this page were overwritten. Not every page has room for their number: the buffer counts them. Those of
 		 * a snapshot are counted as a whole.
 		 */
-		if (kbuffer_missed_events(cpu->kbuffer) != 0 && !follower->is_snapshot) {
+		if (cpu->page.missed && !follower->is_snapshot) {
 			struct buffer_stats stats = { .overrun = cpu->overrun };
 
 			buffer_read_stats(follower->instance, (size_t)(cpu - follower->cpus), &stats);
 			cpu->missed += stats.overrun - cpu->overrun;
 			cpu->overrun = stats.overrun;
 		}
-		cpu->data = kbuffer_read_event(cpu->kbuffer, &cpu->time);
+		cpu->has_next = ring_page_next(&cpu->page, &cpu->next) > 0;
 	}
-	return cpu->data;
+	return cpu->has_next;
 }
 
-bool buffers_next(struct follower *follower, uint64_t horizon, struct buffer_record *ret)
+/* Of the CPU with the oldest one: false if there is none. Those of this CPU up to `follower->until` are the next ones of all. */
+static bool find_next(struct follower *follower, uint64_t horizon, struct buffer_record *ret)
 {
-	struct cpu_buffer *oldest = NULL, *cpu = follower->given;
+	struct cpu_buffer *oldest = NULL;
 
-	if (cpu)
-		cpu->data = kbuffer_next_event(cpu->kbuffer, &cpu->time);
-	*ret = (struct buffer_record){ .time = horizon };
+	follower->until = horizon;
 	follower->tracing->busy = false;
-	for (cpu = follower->cpus; cpu < follower->cpus + follower->n_cpus; cpu++) {
+	for (struct cpu_buffer *cpu = follower->cpus; cpu < follower->cpus + follower->n_cpus; cpu++) {
 		if (!cpu_buffer_fill(follower, cpu, horizon)) {
 			/* Records that were overwritten, and have no record behind them yet. */
 			ret->missed += cpu->missed;
 			cpu->missed = 0;
-		} else if (cpu->time > horizon) {
+		} else if (cpu->page.time > horizon) {
 			follower->tracing->busy = true;
-		} else if (!oldest || cpu->time < oldest->time) {
+		} else if (!oldest || cpu->page.time < oldest->page.time) {
+			follower->until = oldest ? oldest->page.time : horizon;
 			oldest = cpu;
+		} else {
+			follower->until = MIN(follower->until, cpu->page.time);
 		}
 	}
 	follower->given = oldest;
 	if (!oldest)
-		return ret->missed > 0;
-	ret->time = oldest->time;
+		return false;
 	ret->missed += oldest->missed;
-	ret->data = oldest->data;
-	ret->size = (size_t)kbuffer_event_size(oldest->kbuffer);
 	oldest->missed = 0;
+	return true;
+}
+
+bool buffers_next(struct follower *follower, uint64_t horizon, struct buffer_record *ret)
+{
+	struct cpu_buffer *cpu = follower->given;
+
+	*ret = (struct buffer_record){ .time = horizon };
+	if (cpu)
+		cpu->has_next = ring_page_next(&cpu->page, &cpu->next) > 0;
+	if (!cpu || !cpu->has_next || cpu->page.time > follower->until) {
+		if (!find_next(follower, horizon, ret))
+			return ret->missed > 0;
+		cpu = follower->given;
+	}
+	ret->time = cpu->page.time;
+	ret->entry = &cpu->next;
 	return true;
 }

@@ -11,8 +11,6 @@
 
 #include "client/userevctl/tracing/tracefs.h"
 
-enum { RECORD_HEADER = 8 };
-
 volatile sig_atomic_t follower_stopped;
 
 static const int stopping[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
@@ -29,32 +27,27 @@ static void follower_print_record(struct follower *follower, struct record_view 
 	const char *name, *fields = NULL;
 	const struct follower_event *event;
 	const struct writer *writer;
-	const uint8_t *data = record->data;
-	uint16_t type;
-	int32_t pid;
+	const struct ring_entry *entry = record->entry;
 
-	if (record->size < RECORD_HEADER)
-		return;
-	memcpy(&type, data, sizeof(type));
-	memcpy(&pid, data + 4, sizeof(pid));
-	event = follower->by_type[type];
+	event = follower->by_type[entry->type];
 	if (event)
 		name = event->event.name;
 	else if (!follower->kernel_events ||
-		 !kernel_events_read(follower->kernel_events, data, record->size, view->output->json, &name, &fields))
+		 !kernel_events_read(follower->kernel_events, entry->payload - RING_COMMON, entry->size + RING_COMMON,
+				     view->output->json, &name, &fields))
 		return;
-	writer = writers_find(follower, (uint64_t)pid, now);
+	writer = writers_find(follower, (uint64_t)entry->pid, now);
 	record_view_put(view, &(struct taken_record){
 				      .time = record->time + wall,
-				      .pid = (uint64_t)pid,
+				      .pid = (uint64_t)entry->pid,
 				      .uid = writer->uid,
 				      .comm = writer->comm,
 				      .tenant = writer->tenant ? writer->tenant : "",
 				      .name = name,
 				      .description = event ? event->description : "",
 				      .fields = fields,
-				      .payload = data + RECORD_HEADER,
-				      .size = record->size - RECORD_HEADER,
+				      .payload = entry->payload,
+				      .size = entry->size,
 				      .event_version = event ? event->version : 0,
 				      .writer_version = writer->version,
 			      });
@@ -73,11 +66,11 @@ int follower_drain(struct follower *follower, struct record_view *view)
 	if (wall - follower->wall + NS_PER_MS > 2 * NS_PER_MS)
 		follower->wall = wall;
 	wall = follower->wall;
-	while (!record_view_done(view) && !follower_stopped && !ferror(view->output->file) &&
+	while (!record_view_done(view) && !follower_stopped && !ferror_unlocked(view->output->file) &&
 	       buffers_next(follower, horizon, &record)) {
 		if (record.missed > 0)
 			record_view_missed(view, record.missed);
-		if (record.data)
+		if (record.entry)
 			follower_print_record(follower, view, &record, horizon, wall);
 	}
 	/* After a signal a flush to a pipe that is full would block. */

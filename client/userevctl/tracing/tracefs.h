@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <tracefs.h>
 
+#include "client/userevctl/tracing/ring_page.h"
 #include "client/userevctl/tracing/tracing.h"
 #include "protocol/base/table.h"
 #include "protocol/event/description.h"
@@ -73,10 +74,9 @@ int instance_write(struct tracefs_instance *, const char *file, const char *text
 /* buffer.c: the records of all CPUs of one instance, in the order of their times. */
 struct cpu_buffer;
 struct buffer_record {
-	uint64_t time;	  /* of the instance's clock */
-	uint64_t missed;  /* that many records were overwritten before it */
-	const void *data; /* NULL: only `missed` is set */
-	size_t size;
+	uint64_t time;			/* of the instance's clock */
+	uint64_t missed;		/* that many records were overwritten before it */
+	const struct ring_entry *entry; /* NULL: only `missed` is set */
 };
 /* `file`: of each CPU, "trace_pipe_raw" or "snapshot_raw". 0 or a negative errno. */
 int buffers_open(struct follower *, const char *file);
@@ -132,7 +132,9 @@ struct follower {
 	bool is_snapshot;
 	struct cpu_buffer *cpus;
 	size_t n_cpus;
+	size_t page_header;
 	struct cpu_buffer *given; /* of the record that the last buffers_next() returned */
+	uint64_t until;		  /* no other CPU has a record that is older */
 	struct writer *writers;
 	struct follower_event *events;
 	struct follower_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */

@@ -451,27 +451,6 @@ TEST(damaged_chunk_is_left_out)
 	remove_directory(directory);
 }
 
-TEST(entry_beyond_its_page_is_damage)
-{
-	uint8_t *bytes = malloc(DAT_PAGE);
-	struct page page = { .at = bytes };
-	struct page_entry entry;
-	size_t end;
-
-	ck_assert(page_put(&page, 1, TYPE_FIRST, 1, "12345678", 8));
-	for (unsigned words = 0; words < 32; words++) {
-		const uint32_t head = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? words << 27 : words;
-		int r;
-
-		memcpy(bytes + 16, &head, sizeof(head));
-		ck_assert(page_open(&page, &end));
-		ck_assert_uint_eq(end, 16 + 4 + 16);
-		r = page_next(&page, end, &entry);
-		ck_assert_int_eq(r, words >= 2 && words <= 4 ? 1 : -EBADMSG);
-	}
-	free(bytes);
-}
-
 TEST(other_files_are_no_recordings)
 {
 	static const struct {
