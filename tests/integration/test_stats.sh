@@ -43,6 +43,27 @@ check '… by program' counted 'of("userevctl") == 200' --by=program '*'
 check '… by tenant' counted 'lines[-1]["total"] == 200 and of(lines[-1]["tenant"]) == 200' --by=tenant '*'
 check '… of another tenant' says_nothing "$ctl" stats --count=1 --tenant=nobody '*'
 
+# A new event makes it ask the daemon, which is stopped.
+ends_while_it_asks()
+{
+	local stats status
+	env --default-signal=INT "$ctl" stats --json '*' >"$scratch/asking" 2>&1 &
+	stats=$!
+	within json 'any(one["on"] for one in it)' "$ctl" events --json
+	kill -STOP $daemon
+	"$B/tests/direct" --hold 'native u32 n' >/dev/null &
+	local native=$!
+	within grep -qw native /sys/kernel/tracing/user_events_status
+	sleep 1
+	kill -INT $stats
+	wait $stats
+	status=$?
+	kill -CONT $daemon
+	kill $native
+	[ $status = 130 ] && says_nothing grep -v '^{' "$scratch/asking"
+}
+[ ! -e /sys/kernel/tracing/user_events_status ] || check 'a signal while the daemon is asked ends it without a word' ends_while_it_asks
+
 (while sleep 0.1; do echo n=1; done >&7) &
 started+=($!)
 check 'lines in a pipe' says '^[1-9][0-9]*	[1-9][0-9]*	[1-9][0-9]*	counted$' "$ctl" stats --count=2 '*'

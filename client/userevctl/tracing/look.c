@@ -162,7 +162,7 @@ static int look_at_all(struct follower *follower, struct record_view *view)
 		return control_explain(follower->tracing->ctl->control_socket, r);
 	if (r < 0) {
 		/* A tail goes on while the daemon is restarted. */
-		if (!follower->daemon_gone)
+		if (!follower->daemon_gone && !follower_stopped)
 			ctl_note(
 				"userevctl: the daemon does not answer (%s): events that are registered from now on are "
 				"shown once it answers.",
