@@ -5,8 +5,8 @@
 # and tools of a build, one after the other, and sums up. --beside and --guest start in the background, beside the rest of the
 # arguments. A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12 or 6.1; with two
 # processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, 6.12+image, 6.12+packages, or 6.12+early, where userevd and its clients are
-# installed before systemd starts; with systemd and cgroups of version 1 6.12+legacy, and of both versions 6.12+hybrid. Any other word
-# behind the "+" only names a second guest.
+# installed before systemd starts; with systemd and cgroups of version 1 6.12+legacy, and of both versions 6.12+hybrid; without any
+# cgroups 6.12+bare. Any other word behind the "+" only names a second guest.
 # The first "--" may be left out.
 #
 # A program that takes longer than TEST_LIMIT seconds (1200) has failed, and so has a guest after GUEST_LIMIT (2400).
@@ -161,6 +161,7 @@ start_guest()
 	*+hybrid) option=(--systemd --memory=3072 --append='systemd.unified_cgroup_hierarchy=0 cgroup_disable=memory,cpuset') ;;
 	*+legacy) option=(--systemd --memory=3072 --append='systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1') ;;
 	*+early) option=(--systemd --before=tests/systemd/early_boot.sh) ;;
+	*+bare) option=(--append=NO_CGROUPS=1) ;;
 	esac
 	shift
 	start "$folder" env B="$build" tests/vm/run-guest.sh --limit="${GUEST_LIMIT:-2400}" --share="$folder" "${option[@]}" "$kernel" -- \

@@ -41,7 +41,7 @@ TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
 EXHAUSTION_TESTS := $(call programs,tests/integration/test_bad_days.c $(filter-out %_kernel.c,$(wildcard tests/integration/test_exhaustion*.c)))
 ONE_GUEST_TESTS := $(EXHAUSTION_TESTS) $(addprefix $(B)/tests/,test_connecting test_hostile test_limits test_policy_events test_raw test_reload test_rules)
 # These need a guest, or take too long for each run.
-NOT_HERE := %/test_faults.py %/test_faults_pair.py %/test_counting.sh %/test_filters.sh %/test_interoperation.sh %/test_recording_tracefs.sh %/test_sessions.sh %/test_tracing.sh
+NOT_HERE := %/test_faults.py %/test_faults_pair.py %/test_counting.sh %/test_filters.sh %/test_interoperation.sh %/test_no_cgroups.sh %/test_recording_tracefs.sh %/test_sessions.sh %/test_tracing.sh
 SCRIPT_TESTS := $(filter-out $(NOT_HERE),$(call scripts_in,tests/unit tests/integration)) tests/systemd/test_seccomp.py
 # Daemon and keeper under the seccomp filters of their units: a call that is not allowed kills them.
 CONFINED := $(B)/confined
@@ -66,6 +66,7 @@ GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix tests/integration/,test_doctor.sh t
 TWO_PROCESSOR_TESTS := $(KERNEL_TESTS) tests/integration/test_quiescence.py
 EARLY_TESTS := tests/systemd/test_early_boot.sh
 OLD_TESTS := tests/systemd/test_old_cgroups.sh
+BARE_TESTS := tests/integration/test_no_cgroups.sh
 SYSTEMD_TESTS := tests/systemd/test_systemd.sh tests/systemd/test_restart.sh
 CONTAINER_TESTS := tests/containers/test_containers.sh
 IMAGE_TESTS := tests/containers/test_image.sh tests/containers/test_daemonset.sh
@@ -78,7 +79,7 @@ PACKAGE_TESTS := tests/systemd/test_packages.sh
 LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.1 $(B) $(GUEST_TESTS_6_1) --guest 6.12 $(B) $(GUEST_TESTS_6_12) \
 	--guest 6.12+confined $(B) $(CONFINED_TESTS) $(GUARD_TESTS) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
 SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
-	--guest 6.12+legacy $(B) $(OLD_TESTS)
+	--guest 6.12+legacy $(B) $(OLD_TESTS) --guest 6.12+bare $(B) $(BARE_TESTS)
 
 ASAN := $(B)/asan
 ASAN_TESTS := $(TESTS:$(B)/%=$(ASAN)/%) tests/integration/test_userevctl.sh tests/integration/test_policy.sh \

@@ -159,7 +159,9 @@ static void mount_the_rest(void)
 	mkdir(ROOT SHARE, 0755);
 	if (mount("/share", ROOT SHARE, NULL, MS_MOVE, NULL) < 0)
 		give_up(SHARE);
-	mount_if_there("cgroup2", ROOT "/sys/fs/cgroup", NULL);
+	/* The kernel passes on words of its command line that it does not know. */
+	if (!getenv("NO_CGROUPS"))
+		mount_if_there("cgroup2", ROOT "/sys/fs/cgroup", NULL);
 	mount_if_there("tracefs", ROOT "/sys/kernel/tracing", NULL);
 	mount_if_there("bpf", ROOT "/sys/fs/bpf", "mode=700");
 	mount_if_there("securityfs", ROOT "/sys/kernel/security", NULL);
