@@ -33,7 +33,7 @@ static uint32_t pack_head(unsigned kind, uint32_t ns)
 	return IS_BIG ? (uint32_t)kind << TIME_BITS | ns : ns << KIND_BITS | kind;
 }
 
-static void put_word(struct ring_page *page, uint32_t word)
+static void page_put_word(struct ring_page *page, uint32_t word)
 {
 	memcpy(page->at + page->used, &word, sizeof(word));
 	page->used += sizeof(word);
@@ -60,12 +60,12 @@ bool ring_page_put(struct ring_page *page, uint64_t time, uint16_t type, int32_t
 	page->used = used;
 	page->time = time;
 	if (is_late) {
-		put_word(page, pack_head(KIND_DELTA, (uint32_t)(ns & ((1U << TIME_BITS) - 1))));
-		put_word(page, (uint32_t)(ns >> TIME_BITS));
+		page_put_word(page, pack_head(KIND_DELTA, (uint32_t)(ns & ((1U << TIME_BITS) - 1))));
+		page_put_word(page, (uint32_t)(ns >> TIME_BITS));
 	}
-	put_word(page, pack_head(is_long ? 0 : (unsigned)words, is_late ? 0 : (uint32_t)ns));
+	page_put_word(page, pack_head(is_long ? 0 : (unsigned)words, is_late ? 0 : (uint32_t)ns));
 	if (is_long)
-		put_word(page, (uint32_t)((words + 1) * WORD));
+		page_put_word(page, (uint32_t)((words + 1) * WORD));
 	data = page->at + page->used;
 	memcpy(data, &type, sizeof(type));
 	memcpy(data + WORD, &pid, sizeof(pid));
@@ -91,7 +91,7 @@ bool ring_page_open(struct ring_page *page, size_t header)
 	return page->end > header;
 }
 
-static uint32_t take_word(struct ring_page *page)
+static uint32_t page_take_word(struct ring_page *page)
 {
 	uint32_t word;
 
@@ -103,7 +103,7 @@ static uint32_t take_word(struct ring_page *page)
 int ring_page_next(struct ring_page *page, struct ring_entry *ret)
 {
 	while (page->used < page->end) {
-		const uint32_t head = take_word(page);
+		const uint32_t head = page_take_word(page);
 		const unsigned kind = IS_BIG ? head >> TIME_BITS : head & ((1U << KIND_BITS) - 1);
 		const uint32_t ns = IS_BIG ? head & ((1U << TIME_BITS) - 1) : head >> KIND_BITS;
 		size_t size = kind * WORD;
@@ -118,7 +118,7 @@ int ring_page_next(struct ring_page *page, struct ring_entry *ret)
 			}
 			if (page->end - page->used < WORD)
 				return -EBADMSG;
-			word = take_word(page);
+			word = page_take_word(page);
 			size = word - WORD;
 			if (kind == KIND_DELTA)
 				page->time += (uint64_t)word << TIME_BITS;

@@ -135,7 +135,7 @@ struct follower {
 	size_t page_header;
 	struct cpu_buffer *given; /* of the record that the last buffers_next() returned */
 	uint64_t until;		  /* no other CPU has a record that is older */
-	struct writer *writers;
+	struct writer *writers, *last_writer;
 	struct follower_event *events;
 	struct follower_event *by_type[RECORD_TYPES_MAX]; /* the type in a record */
 	struct kernel_events *kernel_events;		  /* types that are not user_events; NULL: none */

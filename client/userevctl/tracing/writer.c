@@ -19,6 +19,7 @@ void writers_deinit(struct follower *follower)
 {
 	struct writer *writer, *next;
 
+	follower->last_writer = NULL;
 	HASH_ITER(by_pid, follower->writers, writer, next) {
 		HASH_DELETE(by_pid, follower->writers, writer);
 		free(writer->tenant);
@@ -115,12 +116,15 @@ static bool read_process(struct follower *follower, struct writer *writer)
 
 const struct writer *writers_find(struct follower *follower, uint64_t pid, uint64_t now)
 {
-	struct writer *writer;
+	struct writer *writer = follower->last_writer;
 	bool is_new;
 
+	/* Most records are of the same process. */
+	if (writer && writer->pid == pid && now < writer->looked + FRESH_MS * NS_PER_MS)
+		return writer;
 	if (HASH_CNT(by_pid, follower->writers) > PROCESSES_MAX)
 		writers_deinit(follower);
-	writer = writers_get(follower, pid);
+	writer = follower->last_writer = writers_get(follower, pid);
 	is_new = writer->looked == 0;
 	if (!is_new && now < writer->looked + FRESH_MS * NS_PER_MS)
 		return writer;
