@@ -129,11 +129,12 @@ run()
 	add "$p" "$f" "$s"
 }
 
-# start FOLDER COMMAND…: in the background, with its output in a file there.
+# start FOLDER COMMAND…: in the background, with its output in a file there. Waits if $AT_ONCE of them are running.
 start()
 {
 	local folder=$1
 	shift
+	[ ${#processes[@]} -lt "${AT_ONCE:-100}" ] || finish_first
 	rm -rf "$folder"
 	mkdir -p "$folder"
 	# finish() may read the file before the program has begun.
@@ -190,6 +191,12 @@ finish()
 	add 0 1 0
 }
 
+finish_first()
+{
+	finish "${processes[0]}" "${folders[0]}"
+	processes=("${processes[@]:1}") folders=("${folders[@]:1}")
+}
+
 is_separator()
 {
 	[[ $1 = -- || $1 = --beside || $1 = --guest ]]
@@ -219,10 +226,9 @@ while [ $# -gt 0 ]; do
 	esac
 done
 write_sums ''
-for i in "${!processes[@]}"; do
-	finish "${processes[i]}" "${folders[i]}"
+while [ ${#processes[@]} -gt 0 ]; do
+	finish_first
 done
-processes=()
 
 [ $skipped -gt 0 ] && echo "skipped: ${reasons#; }"
 if [ $skipped -gt 0 ]; then

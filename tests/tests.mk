@@ -167,7 +167,7 @@ check-packages: test-dependencies kernel-6.12
 check-containers: test-dependencies kernels
 	$(call install_packages,$(ENGINE_PACKAGES))
 	$(Q)$(BUILD) build-tests $(if $(ENGINES),packages,images)
-	$(Q)ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) \
+	$(Q)AT_ONCE=$$(nproc) ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) \
 		$(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS) $(if $(ENGINES),,tests/containers/test_mounts.sh tests/integration/test_name.sh)) \
 		--guest 6.12+packages $(B) $(UPGRADE_TESTS) \
 		$(if $(ENGINES),,--guest 6.12+image $(B) $(IMAGE_TESTS) $(PRIVILEGE_TESTS) \
