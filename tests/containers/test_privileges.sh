@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Privileges of kubernetes-daemonset.yaml: both pods start on a clean node without exactly one of them, and an admin then sees the text in the
-# table. In a guest where systemd is the first process. (Its kernel has neither AppArmor nor SELinux.)
+# table. In a guest where systemd is the first process. (Its kernel has neither AppArmor nor SELinux, and is not preemptible: without
+# sched/preempt the guard works there, too.)
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
@@ -25,6 +26,8 @@ keeper	hostPID	can't make a cgroup for the keeper: Permission denied
 keeper	mount keeper	can't listen on /run/userevd-keeper/keeper.sock: No such file or directory
 keeper	mount cgroup	no guard \(there is no cgroup v2\)
 keeper	mount tracing	can't use user_events: Read-only file system
+keeper	mount bpf	no guard is pinned on the node
+keeper	mount debug	keeper sees no sched
 userevd	SYS_ADMIN	nsenter: reassociate to namespace 'ns/cgroup' failed: Operation not permitted
 userevd	SYS_PTRACE	nsenter: cannot open /proc/1/ns/cgroup: Permission denied
 userevd	SETUID	can't give up root's privileges: Operation not permitted
@@ -37,6 +40,8 @@ userevd	mount run	can't listen on /run/userevd/client/userevd.sock: No such file
 userevd	mount keeper	waiting for the keeper at /run/userevd-keeper/keeper.sock: No such file or directory
 userevd	mount state	can't keep the policy in /var/lib/userevd/state for the next start: No such file or directory
 userevd	mount policy	poor has an event
+userevd	mount cgroup	^outer-inner.slice
+userevd	root	user 58117 may not (read|mount) tracefs
 END
 )
 
@@ -123,9 +128,17 @@ hold_files()
 	systemd-run --quiet --unit=hold --collect /usr/bin/python3 "$scratch/hold" "$scratch/held" && within 60 test -e "$scratch/held"
 }
 
+# The daemon finds in a cgroup's directory that it has been delegated, and is a tenant. Otherwise the second level from the root is.
+hold_parted_service()
+{
+	systemd-run --quiet --unit=parted --slice=outer-inner.slice --collect --property=Delegate=yes sh -c 'cd /sys/fs/cgroup/outer.slice/outer-inner.slice/parted.service &&
+		mkdir part && echo 0 >part/cgroup.procs && cd / && exec setpriv --reuid=nobody "$@"' sh "$(realpath "$B/examples/requests")" parted 7200
+}
+
 # As on a node that has just booted.
 clean()
 {
+	systemctl stop parted
 	podman pod rm --force --time=2 userevd userevd-keeper
 	rm -rf /run/userevd /run/userevd-keeper /var/lib/userevd /sys/fs/bpf/userevd*
 }
@@ -136,6 +149,7 @@ start_pods()
 	for name in userevd-keeper userevd; do
 		CONTAINERS_CONF=$scratch/$name.conf podman play kube --quiet --network=none "$scratch/$name.yaml" || return 1
 	done >"$scratch/played" 2>&1
+	hold_parted_service
 }
 
 # emit_as UNIT: of the policy.
@@ -156,6 +170,8 @@ seen()
 	keeper=$(podman inspect --format='{{.State.Pid}}' userevd-keeper-keeper) && [ "$keeper" -gt 0 ] && {
 		[ -d "/proc/$keeper/root/sys/kernel/debug/sched" ] || echo 'keeper sees no sched'
 	}
+	ls -d /sys/fs/bpf/userevd* >/dev/null || echo 'no guard is pinned on the node'
+	userevctl tenants --full
 	userevctl status --brief --json && emit_as rich && emit_as poor && podman exec userevd-userevd userevctl status | tail -20
 } 2>&1
 
@@ -168,7 +184,14 @@ is_seen()
 
 all_works()
 {
-	is_seen '"guard":"on"' && grep -q 'rich has an event' "$scratch/seen" && grep -q 'MaxEvents=0' "$scratch/seen" && ! grep -q 'poor has an event' "$scratch/seen"
+	is_seen '"guard":"on"' && grep -q '^parted.service' "$scratch/seen" && grep -q 'rich has an event' "$scratch/seen" && grep -q 'MaxEvents=0' "$scratch/seen" && ! grep -q 'poor has an event' "$scratch/seen"
+}
+
+# The daemon's pod has no tracefs: userevctl mounts its own.
+pod_switches_events()
+{
+	podman exec userevd-userevd userevctl enable 'parted*' && says '^1' cat /sys/kernel/tracing/events/user_events/parted_request/enable &&
+		podman exec userevd-userevd userevctl disable 'parted*'
 }
 
 says_nothing_of_the_table()
@@ -193,6 +216,7 @@ clean
 manifest
 check 'the pods start' start_pods
 check 'with all privileges they work' within 60 all_works
+check 'userevctl in the pod switches events on' pod_switches_events
 check 'none of the texts is seen then' says_nothing_of_the_table
 while IFS=$'\t' read -r -u 3 one what text; do
 	check "$one without $what fails as the table says" without "$one" "$what" "$text"
