@@ -274,7 +274,6 @@ int backend_open(struct daemon *daemon)
 	/* At the start alone: clients keep the files that they were sent. */
 	if (!daemon->options.guard)
 		daemon->options.guard = policy_key_word(POLICY_GUARD, guard);
-	daemon->registry.guard = daemon->options.guard;
 	r = backend_open_kernel(daemon);
 	if (r < 0)
 		return r;

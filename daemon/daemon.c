@@ -200,11 +200,7 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	registry->loop = registry->memory.loop = loop;
 	registry->disconnect = daemon_disconnect;
 	registry->changed = client_note_change;
-	registry->guard = options->guard;
-	registry->max_events = options->max_events;
-	registry->capacity_max = options->capacity;
-	registry->tenant_is_process = options->tenant_is_process;
-	registry->allow_persist = options->allow_persist;
+	registry->options = options;
 	TAILQ_INIT(&registry->lingering);
 	TAILQ_INIT(&registry->ending);
 	TAILQ_INIT(&registry->looks);
@@ -212,8 +208,7 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	TAILQ_INIT(&registry->resting);
 }
 
-static void init_connections(struct connections *connections, struct ev_loop *loop, struct registry *registry,
-			     const struct options *options)
+static void init_connections(struct connections *connections, struct ev_loop *loop, struct registry *registry)
 {
 	static const struct connection_calls calls = {
 		.dispatch = dispatch,
@@ -225,7 +220,6 @@ static void init_connections(struct connections *connections, struct ev_loop *lo
 	connections->registry = registry;
 	connections->loop = loop;
 	connections->call = &calls;
-	connections->client_timeout = options->client_timeout;
 	clients_init(connections);
 }
 
@@ -254,8 +248,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	/* Thousands of connections are ordinary. */
 	program_raise_fd_limit();
 	daemon->loop = loop_new();
-	init_registry(&daemon->registry, daemon->loop, options);
-	init_connections(&daemon->connections, daemon->loop, &daemon->registry, options);
+	init_registry(&daemon->registry, daemon->loop, &daemon->options);
+	init_connections(&daemon->connections, daemon->loop, &daemon->registry);
 	/* First of all, so that no program that we start gets them. */
 	r = systemd_take_sockets(&daemon->handed_over);
 	if (r == 0)

@@ -116,8 +116,7 @@ struct connections {
 	struct registry *registry;
 	struct ev_loop *loop;
 	const struct connection_calls *call;
-	uint32_t client_timeout; /* seconds until a client that is silent or does not read is disconnected */
-	int failed;		 /* why the loop was ended: a negative errno */
+	int failed; /* why the loop was ended: a negative errno */
 
 	struct client_queue clients;
 	struct tenant_queue runnable;  /* tenants with a client that has sent a request */

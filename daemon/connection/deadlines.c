@@ -12,8 +12,8 @@ static void watch_deadlines(struct connections *connections)
 	ev_timer_stop(connections->loop, &connections->w_deadlines);
 	if (!oldest)
 		return;
-	ev_timer_set(&connections->w_deadlines, MAX(oldest->since + connections->client_timeout - clock_now(), 0.001),
-		     0.);
+	ev_timer_set(&connections->w_deadlines,
+		     MAX(oldest->since + connections->registry->options->client_timeout - clock_now(), 0.001), 0.);
 	ev_timer_start(connections->loop, &connections->w_deadlines);
 }
 
@@ -44,7 +44,7 @@ static void on_deadlines(struct ev_loop *loop _unused_, ev_timer *w, int events 
 
 	for (client = TAILQ_FIRST(&connections->impatient); client; client = next) {
 		next = TAILQ_NEXT(client, deadline);
-		if (clock_now() - client->since < connections->client_timeout)
+		if (clock_now() - client->since < connections->registry->options->client_timeout)
 			break;
 		if (client->waiting && !client->later) {
 			refusal_note(connections->registry, client->holder.tenant, NULL, REFUSAL_TOO_SLOW,
@@ -56,10 +56,10 @@ static void on_deadlines(struct ev_loop *loop _unused_, ev_timer *w, int events 
 			deadline_set(client);
 		} else if (client->task) {
 			client_disconnect(client, 0, REFUSAL_TROUBLE, "no status page could be made within %u seconds",
-					  connections->client_timeout);
+					  connections->registry->options->client_timeout);
 		} else {
 			client_disconnect(client, 0, REFUSAL_TOO_SLOW, "no HELLO within %u seconds",
-					  connections->client_timeout);
+					  connections->registry->options->client_timeout);
 		}
 	}
 	watch_deadlines(connections);

@@ -88,7 +88,7 @@ static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 		listener_refuse(listener, fd, NULL, REFUSAL_UNKNOWN_PEER, unknown[r]);
 		return 0;
 	}
-	if (r == 0 && connections->registry->tenant_is_process)
+	if (r == 0 && connections->registry->options->tenant_is_process)
 		r = peer_comm(fd, peer.pid, peer.comm, sizeof(peer.comm));
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
 		r = tenant_of_peer(connections->registry, &peer, &tenant);

@@ -107,8 +107,8 @@ static void bequeath(void *data)
 	if (daemon->registry.guarded && !facts->guarded) {
 		daemon->registry.guarded = false;
 		log_warning("the new keeper has no guard (%s): data files are %s", facts->note,
-			    streq(daemon->registry.guard, "require") ? "no longer sent"
-								     : "no longer shared; see userevd(8)");
+			    streq(daemon->options.guard, "require") ? "no longer sent"
+								    : "no longer shared; see userevd(8)");
 		streams_watch(&daemon->registry);
 	}
 	daemon->connections.keeper_has_gone = false;

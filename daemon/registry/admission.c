@@ -52,7 +52,7 @@ static void admission_put_limit(const struct tenant *tenant, enum resource resou
 		text_printf(why, " (");
 		policy_limit_text(rules_limit_key(resource, at->has_own_maximum), level->maximum_by[resource], why);
 		text_printf(why, ")");
-	} else if (resource == RESOURCE_EVENTS && tenant->registry->max_events != MAX_EVENTS_BY_POLICY) {
+	} else if (resource == RESOURCE_EVENTS && tenant->registry->options->max_events != OPTIONS_UNSET) {
 		text_printf(why, " (--max-events)");
 	}
 }

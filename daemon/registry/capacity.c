@@ -32,7 +32,7 @@ static void capacity_set(struct registry *registry)
 	uint32_t most = MIN(registry->kernel_maximum, types);
 
 	/* A capacity that was set by an option is for our events alone. */
-	if (is_ours_alone(registry) || registry->capacity_max)
+	if (is_ours_alone(registry) || registry->options->capacity)
 		registry->machine.capacity = registry->kernel->facts.capacity;
 	else
 		registry->machine.capacity = most > registry->foreign ? most - registry->foreign : 0;

@@ -6,6 +6,7 @@
 #include <ev.h>
 
 #include "daemon/identity/cgroup.h"
+#include "daemon/options.h"
 #include "daemon/process/bucket.h"
 #include "daemon/process/log.h"
 #include "daemon/process/memory.h"
@@ -14,8 +15,6 @@
 #include "daemon/registry/id_table.h"
 #include "kernel/kernel.h"
 #include "protocol/refusal.h"
-
-#define MAX_EVENTS_BY_POLICY UINT32_MAX
 
 LIST_HEAD(grant_list, grant);
 LIST_HEAD(holder_list, holder);
@@ -45,12 +44,7 @@ struct registry {
 	void (*disconnect)(struct holder *, uint32_t refusal, const char *sentence);
 	void (*changed)(struct holder *, uint32_t bit);
 
-	/* Options of the command line. */
-	const char *guard;     /* "require", "prefer" or "off" */
-	uint32_t max_events;   /* MAX_EVENTS_BY_POLICY: as the policy says */
-	uint32_t capacity_max; /* 0: as many as the kernel takes */
-	bool tenant_is_process;
-	bool allow_persist;
+	const struct options *options;
 
 	struct policy *policy;
 	unsigned generation;		  /* of the policy */

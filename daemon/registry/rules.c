@@ -143,9 +143,9 @@ static void set_maximum(const struct registry *registry, struct level *level, co
 	if (!is_own)
 		by = policy_daemon(registry->policy, rules_limit_key(resource, false));
 	maximum = by->number;
-	if (!is_own && resource == RESOURCE_EVENTS && registry->max_events != MAX_EVENTS_BY_POLICY) {
+	if (!is_own && resource == RESOURCE_EVENTS && registry->options->max_events != OPTIONS_UNSET) {
 		by = NULL;
-		maximum = registry->max_events;
+		maximum = registry->options->max_events;
 	}
 	level->maximum_by[resource] = by;
 	if (streq(level->path, TENANT_OF_POLICY))
@@ -221,7 +221,7 @@ void rules_update(struct tenant *tenant)
 	policy_unref(rules->policy);
 	rules->policy = policy_ref(registry->policy);
 	policy_resolve(rules->policy, tenant->path, &rules->values);
-	if (registry->allow_persist && rules->values.value[POLICY_ALLOW_PERSIST]->is_default)
+	if (registry->options->allow_persist && rules->values.value[POLICY_ALLOW_PERSIST]->is_default)
 		rules->values.value[POLICY_ALLOW_PERSIST] = &yes;
 	find_reserves(tenant);
 }

@@ -147,7 +147,7 @@ static void stream_prove(struct stream *stream)
 	/* The guard's EPERM comes before the kernel reads the argument (EFAULT). */
 	registry->guarded = ioctl(stream->fd, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM;
 	if (before && !registry->guarded) {
-		log_warning("the guard is gone: data files are %s", streq(registry->guard, "require")
+		log_warning("the guard is gone: data files are %s", streq(registry->options->guard, "require")
 									    ? "not given out any more"
 									    : "no longer shared; see userevd(8)");
 		streams_watch(registry);
@@ -166,7 +166,7 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 	stream_prove(stream);
 	if (registry->guarded)
 		return false;
-	if ((streq(registry->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) ||
+	if ((streq(registry->options->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) ||
 	    streams_are_suspect(stream->tenant)) {
 		stream_unshare(stream);
 		return true;

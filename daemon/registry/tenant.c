@@ -134,7 +134,7 @@ int tenant_of_peer(struct registry *registry, const struct peer *peer, struct te
 	double now;
 	int r;
 
-	if (registry->tenant_is_process) {
+	if (registry->options->tenant_is_process) {
 		/* The path is made up, and does not look like a cgroup's. */
 		snprintf(path, sizeof(path), "process:%d:%s", (int)peer->pid, peer->comm);
 		r = tenant_get(registry, path, 0, ret);

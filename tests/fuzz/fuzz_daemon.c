@@ -233,7 +233,7 @@ static void change_policy(struct play *play, struct script_of_bytes *bytes)
 
 static void set_out(struct play *play)
 {
-	play->world->daemon->registry.tenant_is_process = false;
+	play->world->daemon->options.tenant_is_process = false;
 }
 
 static void follow(struct play *play)

@@ -55,7 +55,7 @@ static void put_in_place(struct world *world, const char *guard, bool guarded)
 	facts->flags = kernel_offers;
 	facts->deposits = fake.keeps;
 	world->daemon->registry.guarded = guarded;
-	world->daemon->registry.guard = guard;
+	world->daemon->options.guard = guard;
 }
 
 static struct world *world_with(const char *guard, bool guarded, bool keeps)
@@ -192,7 +192,7 @@ void keep_for(struct world *world, const char *time)
 {
 	char policy[64];
 
-	world->daemon->registry.tenant_is_process = false;
+	world->daemon->options.tenant_is_process = false;
 	snprintf(policy, sizeof(policy), "[/world]\nKeepFor=%s\n", time);
 	world_adopt(world, policy);
 }

@@ -73,7 +73,7 @@ TEST(page_beyond_the_timeout_is_the_daemons_trouble)
 
 	hold();
 	say_hello(&end);
-	world->daemon->connections.client_timeout = 0;
+	world->daemon->options.client_timeout = 0;
 	ev_invoke(world->daemon->loop, &world->daemon->connections.w_deadlines, EV_TIMER);
 	turn(world);
 	expect_cut(&end, REFUSAL_TROUBLE);

@@ -398,7 +398,7 @@ TEST(machines_user_namespace_is_distrusted_unguarded)
 	expect_distrust(world, true, true, true);
 	expect_distrust(world, false, true, false);
 	expect_distrust(world, true, false, false);
-	world->daemon->registry.tenant_is_process = false;
+	world->daemon->options.tenant_is_process = false;
 	world_adopt(world, "[/world]\nAllowHostUserns=yes\n");
 	expect_distrust(world, true, true, false);
 	world_adopt(world, "[/world]\nAllowHostRoot=yes\n");

@@ -43,7 +43,7 @@ TEST(new_policy_draws_other_borders_for_new_connections)
 TEST(request_from_before_a_reload_is_no_precedent)
 {
 	GUARDED(world);
-	world->daemon->registry.tenant_is_process = false;
+	world->daemon->options.tenant_is_process = false;
 	CLIENTS(c, world, 4);
 	struct answer answer[8];
 
@@ -61,7 +61,7 @@ TEST(request_from_before_a_reload_is_no_precedent)
 TEST(event_from_before_a_reload_is_admitted_anew)
 {
 	GUARDED(world);
-	world->daemon->registry.tenant_is_process = false;
+	world->daemon->options.tenant_is_process = false;
 	CLIENTS(c, world, 3);
 
 	for (unsigned i = 0; i < 2; i++)
@@ -99,12 +99,12 @@ TEST(features_are_those_that_the_policy_allows)
 	};
 	GUARDED(world);
 
-	world->daemon->registry.tenant_is_process = false;
+	world->daemon->options.tenant_is_process = false;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		world->daemon->registry.allow_persist = true;
+		world->daemon->options.allow_persist = true;
 		world_adopt(world, cases[i].policy);
 		ck_assert_uint_eq(features_now(world), cases[i].with_option);
-		world->daemon->registry.allow_persist = false;
+		world->daemon->options.allow_persist = false;
 		world_adopt(world, cases[i].policy);
 		ck_assert_uint_eq(features_now(world), cases[i].without);
 	}
@@ -113,8 +113,8 @@ TEST(features_are_those_that_the_policy_allows)
 TEST(flags_that_the_policy_does_not_allow_are_refused)
 {
 	GUARDED(world);
-	world->daemon->registry.tenant_is_process = false;
-	world->daemon->registry.allow_persist = false;
+	world->daemon->options.tenant_is_process = false;
+	world->daemon->options.allow_persist = false;
 	world_adopt(world, "[/**]\nAllowMultiFormat=no\n");
 	WELCOMED(end, world, 7);
 
@@ -146,7 +146,7 @@ TEST(files_are_shared_where_the_policy_allows_it)
 	};
 	GUARDED(world);
 
-	world->daemon->registry.tenant_is_process = false;
+	world->daemon->options.tenant_is_process = false;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		world_adopt(world, cases[i].policy);
 		for (int guarded = 0; guarded < 2; guarded++) {

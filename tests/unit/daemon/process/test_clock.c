@@ -50,7 +50,7 @@ static void expect_same_timeout(time_t by)
 	WORLD(world, 10, 10);
 	struct end silent, later;
 
-	world->daemon->connections.client_timeout = TIMEOUT;
+	world->daemon->options.client_timeout = TIMEOUT;
 	silent = end_new(world, TENANT);
 	turn(world);
 	set_clock(world, by);

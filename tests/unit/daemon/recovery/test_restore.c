@@ -313,7 +313,7 @@ TEST(unanswered_grants_end_with_another_prefix)
 	static const char *const both[] = { "hello u32 x", "more u32 x" };
 	KEPT(world);
 
-	world->daemon->registry.tenant_is_process = false;
+	world->daemon->options.tenant_is_process = false;
 	world_adopt(world, "[/**]\nNamePrefix=p_\n");
 	{
 		WELCOMED(one, world, 1);

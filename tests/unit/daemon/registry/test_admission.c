@@ -14,6 +14,7 @@ enum { EVENTS = 16 };
 
 /* Two tenants in one slice. */
 struct world {
+	struct options options;
 	struct registry registry;
 	struct machine machine;
 	struct level *table;
@@ -26,7 +27,7 @@ struct world {
 
 static void world_init(struct world *world, uint32_t capacity)
 {
-	*world = (struct world){ .registry.max_events = MAX_EVENTS_BY_POLICY };
+	*world = (struct world){ .options.max_events = OPTIONS_UNSET, .registry.options = &world->options };
 	world->tenant.registry = world->neighbour.registry = &world->registry;
 	world->machine = (struct machine){ .capacity = capacity };
 	ck_assert_int_eq(level_get(&world->table, "/slice/box", &world->tenant.level), 0);
@@ -100,7 +101,7 @@ TEST(maximum_is_named_with_its_key_and_section)
 	struct level *level = world.tenant.level;
 
 	charge(&world, 1);
-	world.registry.max_events = 1;
+	world.options.max_events = 1;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		level_set_maximum(level, RESOURCE_EVENTS, 1, cases[i].is_own);
 		level->maximum_by[RESOURCE_EVENTS] = cases[i].by;

@@ -102,7 +102,7 @@ TEST(name_that_the_kernel_has_becomes_multi_format)
 TEST(late_refusal_is_logged_with_event_and_tenant)
 {
 	GUARDED(world);
-	world->daemon->registry.max_events = 1;
+	world->daemon->options.max_events = 1;
 	WELCOMED(first, world, 1);
 	WELCOMED(second, world, 1);
 	WELCOMED(other, world, 2);
@@ -173,7 +173,7 @@ TEST(client_leaving_before_the_retry_gets_nothing)
 TEST(policy_may_forbid_a_second_format)
 {
 	GUARDED(world);
-	world->daemon->registry.tenant_is_process = false;
+	world->daemon->options.tenant_is_process = false;
 	world_adopt(world, "[/**]\nAllowMultiFormat=no\n");
 	WELCOMED(first, world, 1);
 

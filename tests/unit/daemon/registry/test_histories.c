@@ -209,7 +209,7 @@ static void check_maxima(const struct world *world)
 	if (registry->machine.common > world->capacity)
 		ck_abort_msg("%u events of %u", registry->machine.common, world->capacity);
 	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next)
-		if (tenant->level->own[RESOURCE_EVENTS].held > registry->max_events)
+		if (tenant->level->own[RESOURCE_EVENTS].held > registry->options->max_events)
 			ck_abort_msg("%s has %u events", tenant->path, tenant->level->own[RESOURCE_EVENTS].held);
 }
 
@@ -293,7 +293,7 @@ TEST(history_with_kept_streams_balances)
 	for (unsigned seed = 1; seed <= HISTORIES; seed++) {
 		GUARDED(world);
 
-		world->daemon->registry.max_events = 14;
+		world->daemon->options.max_events = 14;
 		keep_for(world, "1h");
 		live(&history, world, seed, true);
 		ck_assert_uint_gt(history.kept, STEPS / 500);

@@ -95,7 +95,7 @@ TEST(kept_stream_is_given_up_for_a_refused_request)
 {
 	UNGUARDED(world);
 
-	world->daemon->registry.max_events = 2;
+	world->daemon->options.max_events = 2;
 	keep_for(world, "1h");
 	WELCOMED(end, world, 1);
 	get(&end, "one u32 x");
@@ -185,7 +185,7 @@ TEST(kept_stream_may_be_the_last_of_its_tenant)
 	UNGUARDED(world);
 	char first[64], next[64];
 
-	world->daemon->registry.max_events = 1;
+	world->daemon->options.max_events = 1;
 	keep_for(world, "1h");
 	make_cgroup(world, first);
 	run_program(world, "one u32 x", NULL);
@@ -207,7 +207,7 @@ TEST(kept_stream_given_up_in_a_batch_serves_none_of_it)
 	struct list most = list_of(0, STREAM_EVENTS_MAX);
 	struct answer answer[3];
 
-	world->daemon->registry.max_events = STREAM_EVENTS_MAX + 1;
+	world->daemon->options.max_events = STREAM_EVENTS_MAX + 1;
 	keep_for(world, "1h");
 	CLIENTS(c, world, 2);
 	get_list(&c[0], &most);

@@ -28,7 +28,7 @@ TEST(unknown_events_leave_less_room)
 	UNGUARDED(world);
 	uint32_t before;
 
-	world->daemon->registry.capacity_max = 0;
+	world->daemon->options.capacity = 0;
 	before = capacity_with(world, 0);
 	ck_assert_uint_eq(capacity_with(world, 3), before - 3);
 	ck_assert_uint_eq(capacity_with(world, UINT32_MAX), 0);
