@@ -70,7 +70,7 @@ void inheritance_look(struct user_events *user_events)
 			TAILQ_REMOVE(&user_events->disowned, stream, in_disowned);
 			TAILQ_INSERT_TAIL(&user_events->disowned, stream, in_disowned);
 		} else {
-			user_events_stream_free(user_events, stream);
+			user_events_disowned_free(user_events, stream);
 		}
 	}
 	if (!TAILQ_EMPTY(&user_events->disowned))
@@ -88,7 +88,6 @@ int on_disown(struct user_events *user_events, struct kernel_call *call _unused_
 		if (stream->known)
 			continue;
 		HASH_DELETE(by_number, user_events->streams, stream);
-		stream->disowned = true;
 		if (!user_events->kernel.facts.guarded)
 			stream_leave_witness(user_events, stream);
 		stream->fd = fd_close(stream->fd);

@@ -137,11 +137,16 @@ void registrations_send(struct user_events *user_events)
 	placement->n = 0;
 }
 
-/* The page does not have the event yet. */
+/*
+ * The page does not have the event yet. The kernel takes longer to register an event than everything else takes. Registrations that
+ * follow each other on one stream are sent together, so hundreds of events of a program are a handful of messages to an enabler process.
+ * Any other call comes after them.
+ */
 static int register_new(struct user_events *user_events, struct event_stream *stream, struct holding *holding,
 			struct kernel_call *call)
 {
 	struct placement *placement = &user_events->placement;
+
 	int r = user_events->abi->take_place ? user_events->abi->take_place(user_events, stream->page, holding) : 0;
 
 	if (r != 0) {

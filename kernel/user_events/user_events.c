@@ -106,14 +106,11 @@ static int on_stream_new(struct user_events *user_events, struct kernel_call *ca
 	return r;
 }
 
-void user_events_stream_free(struct user_events *user_events, struct event_stream *stream)
+/* The stream is in no table or list any more. */
+static void stream_end(struct user_events *user_events, struct event_stream *stream)
 {
 	struct event_page *page = stream->page;
 
-	if (stream->disowned)
-		TAILQ_REMOVE(&user_events->disowned, stream, in_disowned);
-	else
-		HASH_DELETE(by_number, user_events->streams, stream);
 	/* Before its events: if this is the last copy the kernel has then already dropped the file's references. */
 	stream->fd = fd_close(stream->fd);
 	registrations_free(user_events, stream);
@@ -122,6 +119,18 @@ void user_events_stream_free(struct user_events *user_events, struct event_strea
 	page->streams--;
 	if (page->disowned)
 		user_events_page_free(user_events, page);
+}
+
+void user_events_stream_free(struct user_events *user_events, struct event_stream *stream)
+{
+	HASH_DELETE(by_number, user_events->streams, stream);
+	stream_end(user_events, stream);
+}
+
+void user_events_disowned_free(struct user_events *user_events, struct event_stream *stream)
+{
+	TAILQ_REMOVE(&user_events->disowned, stream, in_disowned);
+	stream_end(user_events, stream);
 }
 
 static int on_stream_free(struct user_events *user_events, struct kernel_call *call _unused_,
@@ -262,7 +271,7 @@ static void user_events_free(struct kernel *kernel)
 	while (user_events->streams)
 		user_events_stream_free(user_events, user_events->streams);
 	while (!TAILQ_EMPTY(&user_events->disowned))
-		user_events_stream_free(user_events, TAILQ_FIRST(&user_events->disowned));
+		user_events_disowned_free(user_events, TAILQ_FIRST(&user_events->disowned));
 	while (user_events->pages)
 		user_events_page_free(user_events, user_events->pages);
 	/* Before deinit(): the keeper's own lock must not be taken for a program's. */

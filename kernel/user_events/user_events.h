@@ -85,7 +85,6 @@ struct event_stream {
 	int fd;	       /* -1: closed; only its lock or witness tells whether other copies are open */
 	uint64_t lock; /* its byte of the data file */
 	bool known;    /* as of a page */
-	bool disowned; /* has no number, and is in the list */
 	struct slot *slots;
 	uint32_t next_index;  /* the kernel's next one, if no other program registers on the stream */
 	bool self_registered; /* another program has registered on it */
@@ -176,6 +175,7 @@ void user_events_page_free(struct user_events *, struct event_page *);
 struct event_stream *user_events_stream_add(struct user_events *, uint32_t number, struct event_page *, uint64_t lock,
 					    int fd);
 void user_events_stream_free(struct user_events *, struct event_stream *);
+void user_events_disowned_free(struct user_events *, struct event_stream *);
 
 /* --- enable_address.c, status_page.c: fill in their part; 0 or a negative errno --- */
 
