@@ -302,6 +302,22 @@ check 'doctor finds a socket that does not answer' says '\[fail\]' "$ctl" --sock
 kill -9 $mute
 wait $mute 2>/dev/null
 check 'doctor finds a socket without a listener' says 'refused|nobody|no daemon' "$ctl" --socket="$scratch/mute" doctor
+python3 - "$scratch/ending" <<'END' &
+import socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1])
+s.listen()
+# Each answer is ROWS with one row, and more to come: first of its status, then of what is asked.
+row = struct.pack("<BBH", ord("t"), 7, 1) + b"granted\1"
+for _ in range(2):
+    client, _ = s.accept()
+    serial = struct.unpack_from("<I", client.recv(4096), 8)[0]
+    client.send(struct.pack("<IHBBIIHHI", 24 + len(row), 135, 1, 0, serial, 0, 1, 0, len(row)) + row)
+    client.close()
+END
+within test -S "$scratch/ending"
+check 'explain reports a daemon that ends in the middle of its answer' says 'the daemon' "$ctl" --control-socket="$scratch/ending" policy explain /a 'a u32 n'
+wait $!
 check 'another socket than the control socket is an error' exits 1 "$ctl" --control-socket="$USEREV_SOCKET" status
 if [ "$(id -u)" = 0 ]; then
 	install -m 0600 /dev/null "$scratch/closed" && rm "$scratch/closed"

@@ -162,6 +162,6 @@ int policy_explain(struct policy_question *question)
 		r = print_levels(&explanation, &ctl->output);
 	control_free(explanation.daemon);
 	if (r < 0)
-		return ctl_output_failed(r);
+		return control_explain(ctl->control_socket, r);
 	return explanation.granted ? EXIT_DONE : EXIT_REFUSED;
 }
