@@ -59,28 +59,38 @@ static struct reference *reference_new(struct stream *stream, struct grant *gran
 	return reference;
 }
 
-struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index, uint32_t *asked)
+/*
+ * The entry of a question to the kernel becomes that of the reference, unless it has one. (In a longer function GCC's analyser takes
+ * `entry` for uninitialised memory.)
+ */
+static void reference_enter(struct reference *reference, uint32_t *asked)
 {
-	const struct entry_reference entry = { .index = index, .bit = grant->bit };
-	struct reference *reference = reference_there(stream, grant);
+	const struct entry_reference entry = { .index = reference->index, .bit = reference->grant->bit };
+	const struct stream *stream = reference->stream;
 	uint64_t word;
 
 	_Static_assert(sizeof(word) == sizeof(entry), "data of one word");
+	if (reference->entry != 0 || *asked == 0) {
+		ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
+			     reference->grant->number, &entry, sizeof(entry), "");
+		return;
+	}
+	memcpy(&word, &entry, sizeof(word));
+	ledger_become(stream->registry->ledger, *asked, ENTRY_REFERENCE, word);
+	reference->entry = *asked;
+	*asked = 0;
+}
+
+struct reference *reference_get(struct stream *stream, struct grant *grant, uint32_t index, uint32_t *asked)
+{
+	struct reference *reference = reference_there(stream, grant);
+
 	if (!reference)
 		reference = reference_new(stream, grant);
 	if (!reference)
 		return NULL;
 	reference->index = index;
-	if (reference->entry != 0 || *asked == 0) {
-		ledger_enter(stream->registry->ledger, &reference->entry, ENTRY_REFERENCE, stream->number,
-			     grant->number, &entry, sizeof(entry), "");
-		return reference;
-	}
-	/* The entry of the question to the kernel becomes that of the reference. */
-	memcpy(&word, &entry, sizeof(word));
-	ledger_become(stream->registry->ledger, *asked, ENTRY_REFERENCE, word);
-	reference->entry = *asked;
-	*asked = 0;
+	reference_enter(reference, asked);
 	return reference;
 }
 
