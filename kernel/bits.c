@@ -4,6 +4,8 @@
 
 #include "kernel/kernel.h"
 
+enum { OWNERS_MIN = 8 }; /* most programs have fewer events */
+
 /*
  * A client's test of an event compares a whole byte first (userev.h), so every byte gets one event before any gets a second. A bit's rank
  * in this order is (bit % 8) * bytes + bit / 8.
@@ -62,4 +64,39 @@ void bits_give(struct bits *bits, uint32_t bit)
 
 	bits->taken[rank / 64] &= ~(UINT64_C(1) << rank % 64);
 	bits->first_free = MIN(bits->first_free, rank / 64);
+	if (rank < bits->n_owners)
+		bits->owners[rank] = NULL;
+}
+
+void bits_deinit(struct bits *bits)
+{
+	free(steal_pointer(bits->owners));
+	bits->n_owners = 0;
+}
+
+bool bits_set_owner(struct bits *bits, uint32_t bit, void *owner)
+{
+	const uint32_t rank = bit_rank(bits, bit);
+	size_t n = MAX(bits->n_owners, (size_t)OWNERS_MIN);
+	void **owners;
+
+	while (n <= rank)
+		n *= 2;
+	if (n > bits->n_owners) {
+		owners = realloc(bits->owners, n * sizeof(*owners));
+		if (!owners)
+			return false;
+		memset(owners + bits->n_owners, 0, (n - bits->n_owners) * sizeof(*owners));
+		bits->owners = owners;
+		bits->n_owners = n;
+	}
+	bits->owners[rank] = owner;
+	return true;
+}
+
+void *bits_owner(const struct bits *bits, uint32_t bit)
+{
+	const uint32_t rank = bit < WIRE_PAGE_BITS && bits->bytes > 0 ? bit_rank(bits, bit) : UINT32_MAX;
+
+	return rank < bits->n_owners ? bits->owners[rank] : NULL;
 }

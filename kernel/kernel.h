@@ -59,6 +59,11 @@ enum kernel_op {
 	 * 0; KERNEL_E_NO_SUCH; KERNEL_E_IN_USE: by a program or a tracer; KERNEL_E_UNSUPPORTED: the keeper lacks CAP_PERFMON.
 	 */
 	KERNEL_DELETE,
+	/*
+	 * page, bit, flags: KERNEL_SILENT, or 0 → 0, or KERNEL_E_NO_SUCH. The bit stays off while the event is on, or it is what it would have
+	 * been. KERNEL_E_UNSUPPORTED: the page is the kernel's own.
+	 */
+	KERNEL_SILENCE,
 	KERNEL_OP_MAX_,
 };
 
@@ -77,6 +82,9 @@ enum kernel_answer {
 	KERNEL_E_SETTLING = 10, /* REGISTER: the name was freed a moment ago, and the kernel still has it */
 	KERNEL_E_IN_USE = 11,
 };
+
+/* Beside the flags of REGISTER, ADOPT and SILENCE: the bit of the event on this page stays off while the event is on. */
+enum { KERNEL_SILENT = 1 << 15 };
 
 /* STILL_OPEN: programs with the stream could remove its lock, or use the lock of another stream. */
 enum { KERNEL_UNGUARDED = 1 };

@@ -75,14 +75,14 @@ static int embedded_register(struct embedded *embedded, struct kernel_call *call
 	struct holding *holding;
 	int r;
 
-	if (call->flags & ~embedded->kernel.facts.flags)
+	if (call->flags & ~(embedded->kernel.facts.flags | KERNEL_SILENT))
 		return KERNEL_E_UNSUPPORTED;
 	if (description_parse_canonical(call->text, strlen(call->text), &description) != 0)
 		return KERNEL_E_BAD_DESCRIPTION;
 	r = trace_event_get(embedded, &description, &event);
 	if (r != 0)
 		return r;
-	r = holding_get(embedded, source->page, event, &holding);
+	r = holding_get(embedded, source->page, event, call->flags & KERNEL_SILENT, &holding);
 	if (r != 0) {
 		trace_event_tidy(embedded, event);
 		return r;
@@ -93,6 +93,20 @@ static int embedded_register(struct embedded *embedded, struct kernel_call *call
 		return r;
 	}
 	call->bit = holding->bit;
+	return KERNEL_OK;
+}
+
+static int embedded_silence(struct embedded *embedded, struct kernel_call *call, const struct target *target)
+{
+	struct holding *holding = bits_owner(&target->page->page.bits, call->bit);
+
+	if (!holding)
+		return KERNEL_E_NO_SUCH;
+	/* Records that programs wrote before are read first, once for each batch. */
+	if (embedded->drained != embedded->batches)
+		tracer_drain(&embedded->tracer);
+	embedded->drained = embedded->batches;
+	holding_silence(embedded, holding, call->flags & KERNEL_SILENT);
 	return KERNEL_OK;
 }
 
@@ -125,6 +139,7 @@ static int embedded_carry_out(struct embedded *embedded, struct kernel_call *cal
 		[KERNEL_REGISTER] = { .handle = embedded_register, .needs_source = true },
 		[KERNEL_RELEASE] = { .handle = embedded_release, .needs_source = true },
 		[KERNEL_STILL_OPEN] = { .handle = source_still_open, .needs_source = true },
+		[KERNEL_SILENCE] = { .handle = embedded_silence, .needs_page = true },
 	};
 	struct target target;
 

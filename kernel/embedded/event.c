@@ -47,20 +47,51 @@ void trace_event_tidy(struct embedded *embedded, struct trace_event *event)
 	free(event);
 }
 
-int holding_get(struct embedded *embedded, struct embedded_page *page, struct trace_event *event, struct holding **ret)
+bool holding_is_on(const struct holding *holding)
+{
+	return holding->of.event->on && !holding->silent;
+}
+
+void holding_show(struct embedded *embedded, const struct holding *holding)
+{
+	const struct kernel *kernel = &embedded->kernel;
+
+	page_set(&holding->of.page->page, holding->bit, holding_is_on(holding));
+	if (kernel->changed)
+		kernel->changed(kernel->changed_data, holding->of.page->number, holding->bit);
+}
+
+void holding_silence(struct embedded *embedded, struct holding *holding, bool silent)
+{
+	if (holding->silent == silent)
+		return;
+	holding->silent = silent;
+	if (holding->of.event->on)
+		holding_show(embedded, holding);
+}
+
+int holding_get(struct embedded *embedded, struct embedded_page *page, struct trace_event *event, bool silent,
+		struct holding **ret)
 {
 	const struct holding_key key = { .page = page, .event = event };
 	struct holding *holding;
 	int r;
 
 	HASH_FIND(by_key, embedded->holdings, &key, sizeof(key), *ret);
-	if (*ret)
+	if (*ret) {
+		holding_silence(embedded, *ret, silent);
 		return 0;
+	}
 	holding = calloc(1, sizeof(*holding));
 	if (!holding)
 		return -ENOMEM;
 	holding->of = key;
+	holding->silent = silent;
 	r = bits_take(&page->page.bits, &holding->bit);
+	if (r == 0 && !bits_set_owner(&page->page.bits, holding->bit, holding)) {
+		page_give_bit(&page->page, holding->bit);
+		r = -ENOMEM;
+	}
 	if (r == 0) {
 		HASH_ADD(by_key, embedded->holdings, of, sizeof(holding->of), holding);
 		if (!table_added()) {
@@ -74,7 +105,7 @@ int holding_get(struct embedded *embedded, struct embedded_page *page, struct tr
 	}
 	LIST_INSERT_HEAD(&event->holdings, holding, in_event);
 	event->pages++;
-	page_set(&page->page, holding->bit, event->on);
+	page_set(&page->page, holding->bit, holding_is_on(holding));
 	*ret = holding;
 	return 0;
 }

@@ -58,6 +58,7 @@ int page_init(struct page *page, struct page_files *files, uint32_t bits, int *r
 
 	page->fd = -1;
 	page->memory = NULL;
+	page->bits.owners = NULL;
 	r = files->directory >= 0 ? page_file_new(files, &page->fd, ret_fd) : page_make_sealed(page, ret_fd);
 	if (r < 0)
 		return r;
@@ -70,6 +71,7 @@ void page_deinit(struct page *page, struct page_files *files)
 {
 	page_file_free(files, page->fd);
 	page->fd = -1;
+	bits_deinit(&page->bits);
 	if (!page->memory)
 		return;
 	/* Clients look for another daemon, as at the end of a file. */

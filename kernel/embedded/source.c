@@ -120,9 +120,9 @@ static void source_take(struct embedded *embedded, struct source *source, const 
 		source_count_bad(embedded, source);
 		return;
 	}
-	/* Written while its event was released; or, if the event is off, by a program that has not looked at the page since. */
+	/* Written while its event was released; or, if the event is off or silent, by a program that has not looked at the page since. */
 	slot = slot_find(source, index);
-	if (!slot || !slot->holding->of.event->on)
+	if (!slot || !holding_is_on(slot->holding))
 		return;
 	event = slot->holding->of.event;
 	description = tracer_parsed(&embedded->tracer, event);

@@ -61,18 +61,15 @@ void tracer_deinit(struct tracer *tracer)
 /* Sets the event's bits as switch and sessions want. */
 static void tracer_update(struct tracer *tracer, struct trace_event *event)
 {
-	struct kernel *kernel = &tracer_embedded(tracer)->kernel;
 	bool on = event->switched || event->wanted > 0;
 	struct holding *holding;
 
 	if (on == event->on)
 		return;
 	event->on = on;
-	LIST_FOREACH(holding, &event->holdings, in_event) {
-		page_set(&holding->of.page->page, holding->bit, on);
-		if (kernel->changed)
-			kernel->changed(kernel->changed_data, holding->of.page->number, holding->bit);
-	}
+	LIST_FOREACH(holding, &event->holdings, in_event)
+		if (!holding->silent)
+			holding_show(tracer_embedded(tracer), holding);
 }
 
 size_t tracer_switch(struct tracer *tracer, const char *pattern, bool on)

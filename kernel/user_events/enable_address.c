@@ -45,7 +45,9 @@ static int address_take_place(struct user_events *user_events, struct event_page
 		r = bits_take_this(&page->bits, holding->bit) ? 0 : -EEXIST;
 	if (r != 0)
 		return r;
-	r = enablers_add(user_events, holding);
+	r = bits_set_owner(&page->bits, holding->bit, holding) ? 0 : -ENOMEM;
+	if (r == 0)
+		r = enablers_add(user_events, holding);
 	if (r < 0)
 		bits_give(&page->bits, holding->bit);
 	return r;
@@ -109,6 +111,7 @@ static const struct user_events_abi enable_address_abi = {
 	.give_place = address_give_place,
 	.place = address_place,
 	.join = address_join,
+	.silence = enablers_silence,
 	.remove = address_remove,
 	.dispatch = enablers_dispatch,
 	.deinit = enablers_free,

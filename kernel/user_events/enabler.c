@@ -10,7 +10,7 @@
 
 struct mapped_page {
 	uint32_t number;
-	uint32_t enablers;
+	uint32_t items; /* that are registered, silent ones included */
 	uint8_t *memory;
 	UT_hash_handle by_number;
 };
@@ -21,13 +21,20 @@ struct enabler {
 	uint8_t request[ENABLER_PACKET_MAX];
 };
 
+static struct mapped_page *enabler_find_page(const struct enabler *enabler, uint32_t number)
+{
+	struct mapped_page *page;
+
+	NUMBER_FIND(by_number, enabler->pages, number, page);
+	return page;
+}
+
 /* Finds the page, or maps it: locked in memory, since the kernel writes to it at any time, and must never have to wait for it. */
 static struct mapped_page *enabler_get_page(struct enabler *enabler, uint32_t number, int *ret_error)
 {
-	struct mapped_page *page;
+	struct mapped_page *page = enabler_find_page(enabler, number);
 	void *memory;
 
-	NUMBER_FIND(by_number, enabler->pages, number, page);
 	if (page)
 		return page;
 	*ret_error = -EINVAL;
@@ -48,6 +55,15 @@ static struct mapped_page *enabler_get_page(struct enabler *enabler, uint32_t nu
 	return page;
 }
 
+static void enabler_tidy_page(struct enabler *enabler, struct mapped_page *page)
+{
+	if (page->items > 0)
+		return;
+	HASH_DELETE(by_number, enabler->pages, page);
+	munmap(page->memory, WIRE_PAGE_BYTES);
+	free(page);
+}
+
 static uint64_t word_of(const struct mapped_page *page, uint32_t bit)
 {
 	return (uint64_t)(uintptr_t)(page->memory + bit / 64 * 8);
@@ -63,42 +79,73 @@ static uint8_t bit_in_word(uint32_t bit)
 #endif
 }
 
-static int enabler_register(const struct enabler *enabler, struct mapped_page *page, const struct enabler_item *item,
+/* On the stream alone: only the file gets a reference. The word is unregistered before the kernel has to look at it again. */
+static int enabler_join(const struct enabler *enabler, struct uapi_register *asked)
+{
+	static uint64_t scratch;
+	const struct uapi_unregister taken_back = {
+		.size = sizeof(taken_back),
+		.disable_address = (uint64_t)(uintptr_t)&scratch,
+	};
+
+	asked->enable_address = (uint64_t)(uintptr_t)&scratch;
+	if (ioctl(enabler->fds.fd[0], UAPI_IOCTL_REGISTER, asked) < 0 ||
+	    ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &taken_back) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Of an event's bit on a page. */
+static int enabler_enable(const struct enabler *enabler, struct uapi_register *asked, const struct mapped_page *page,
+			  uint32_t bit)
+{
+	asked->enable_bit = bit_in_word(bit);
+	asked->enable_address = word_of(page, bit);
+	return ioctl(enabler->fds.fd[0], UAPI_IOCTL_REGISTER, asked) < 0 ? -errno : 0;
+}
+
+static int enabler_register(struct enabler *enabler, enum enabler_kind kind, const struct enabler_item *item,
 			    const char *text, uint32_t *ret_index)
 {
 	struct uapi_register asked = {
 		.size = sizeof(asked),
 		.enable_size = 8,
-		.enable_bit = bit_in_word(item->bit),
-		.enable_address = word_of(page, item->bit),
-		.flags = item->flags,
+		.flags = item->flags & (uint16_t)~ENABLER_SILENT,
 		.description = (uint64_t)(uintptr_t)text,
 	};
+	struct mapped_page *page;
+	int r = -ENOENT;
 
-	if (ioctl(enabler->fds.fd[0], UAPI_IOCTL_REGISTER, &asked) < 0)
-		return -errno;
-	page->enablers++;
-	*ret_index = asked.index;
-	return 0;
+	page = kind == ENABLER_REGISTER ? enabler_get_page(enabler, item->page, &r)
+					: enabler_find_page(enabler, item->page);
+	if (!page)
+		return r;
+	r = item->flags & ENABLER_SILENT ? enabler_join(enabler, &asked)
+					 : enabler_enable(enabler, &asked, page, item->bit);
+	page->items += kind == ENABLER_REGISTER && r == 0;
+	enabler_tidy_page(enabler, page);
+	if (r == 0)
+		*ret_index = asked.index;
+	return r;
 }
 
-static int enabler_unregister(const struct enabler *enabler, struct mapped_page *page, const struct enabler_item *item)
+static int enabler_unregister(struct enabler *enabler, enum enabler_kind kind, const struct enabler_item *item)
 {
-	const struct uapi_unregister asked = {
-		.size = sizeof(asked),
-		.disable_bit = bit_in_word(item->bit),
-		.disable_address = word_of(page, item->bit),
-	};
+	struct mapped_page *page = enabler_find_page(enabler, item->page);
+	struct uapi_unregister asked = { .size = sizeof(asked), .disable_bit = bit_in_word(item->bit) };
+	int r;
 
-	/* The kernel searches our address space, whichever data file it is. */
-	if (ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &asked) < 0)
-		return -errno;
-	page->enablers--;
-	return 0;
+	if (!page)
+		return -ENOENT;
+	asked.disable_address = word_of(page, item->bit);
+	/* The kernel searches our address space, whichever data file it is. -ENOENT: the item is silent. */
+	r = ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &asked) < 0 ? -errno : 0;
+	page->items -= kind == ENABLER_REMOVE;
+	enabler_tidy_page(enabler, page);
+	return r;
 }
 
-static struct enabler_answer enabler_serve_item(const struct enabler *enabler, enum enabler_kind kind,
-						struct mapped_page *page, struct cursor *body)
+static struct enabler_answer enabler_serve_item(struct enabler *enabler, enum enabler_kind kind, struct cursor *body)
 {
 	struct enabler_answer answer = { .result = -EPROTO };
 	char text[UAPI_DESCRIPTION_BYTES];
@@ -111,10 +158,10 @@ static struct enabler_answer enabler_serve_item(const struct enabler *enabler, e
 		return answer;
 	memcpy(text, from, item.text_length);
 	text[item.text_length] = '\0';
-	if (kind == ENABLER_REGISTER)
-		answer.result = enabler_register(enabler, page, &item, text, &answer.index);
+	if (kind == ENABLER_REGISTER || kind == ENABLER_RESUME)
+		answer.result = enabler_register(enabler, kind, &item, text, &answer.index);
 	else
-		answer.result = enabler_unregister(enabler, page, &item);
+		answer.result = enabler_unregister(enabler, kind, &item);
 	return answer;
 }
 
@@ -122,21 +169,12 @@ static struct enabler_answer enabler_serve_item(const struct enabler *enabler, e
 static uint32_t enabler_serve_request(struct enabler *enabler, struct cursor body, struct enabler_answer *answers)
 {
 	struct enabler_request request;
-	struct mapped_page *page;
-	int error = 0;
 
 	cursor_get(&body, &request, sizeof(request));
 	if (request.count > ENABLER_BATCH_MAX || enabler->fds.count == 0)
 		return 0;
-	page = enabler_get_page(enabler, request.page, &error);
 	for (uint32_t i = 0; i < request.count; i++)
-		answers[i] = page ? enabler_serve_item(enabler, request.kind, page, &body)
-				  : (struct enabler_answer){ .result = error };
-	if (page && page->enablers == 0) {
-		HASH_DELETE(by_number, enabler->pages, page);
-		munmap(page->memory, WIRE_PAGE_BYTES);
-		free(page);
-	}
+		answers[i] = enabler_serve_item(enabler, request.kind, &body);
 	return request.count;
 }
 

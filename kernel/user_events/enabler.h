@@ -7,6 +7,7 @@
  * have sent the next ones already.
  */
 
+#include "kernel/kernel.h"
 #include "kernel/uapi.h"
 #include "protocol/protocol.h"
 
@@ -16,25 +17,29 @@ enum {
 };
 
 enum enabler_kind {
-	ENABLER_REGISTER = 1, /* items, with the fds of stream and page; an answer has the event's index */
-	ENABLER_REMOVE,	      /* items without text, with the fd of any data file */
+	ENABLER_REGISTER = 1, /* items of one page, with the fds of stream and page; an answer has the event's index */
+	ENABLER_REMOVE,	      /* items without text, with the fd of any data file, of pages that the process has */
+	ENABLER_SILENCE,      /* likewise; the process keeps the page */
+	ENABLER_RESUME,	      /* items with text of such pages, with the fd of a data file */
 };
+
+/* Of an item's flags, beside the kernel's: REGISTER only puts the event onto the stream, and keeps the page for RESUME. */
+enum { ENABLER_SILENT = KERNEL_SILENT };
 
 struct enabler_request {
 	uint32_t kind;
-	uint32_t page;
 	uint32_t count;
-	uint32_t zero;
 };
-_Static_assert(sizeof(struct enabler_request) == 16, "request");
+_Static_assert(sizeof(struct enabler_request) == 8, "request");
 
 /* Followed by its text, and zeros to a multiple of four. */
 struct enabler_item {
+	uint32_t page;
 	uint32_t bit;
 	uint16_t flags;
 	uint16_t text_length;
 };
-_Static_assert(sizeof(struct enabler_item) == 8, "item");
+_Static_assert(sizeof(struct enabler_item) == 12, "item");
 
 /* One for each item. */
 struct enabler_answer {

@@ -102,25 +102,26 @@ void enablers_free(struct user_events *user_events)
 /* --- requests --- */
 
 /*
- * A request about holdings of one page, for which the process gets a data file; and its answers. 0; or -ETOOMANYREFS, since too many fds
- * are in flight: then it was not sent.
+ * A request about holdings, for which the process gets a data file, and to register them their page; and its answers. 0; or -ETOOMANYREFS,
+ * since too many fds are in flight: then it was not sent.
  */
 static int enabler_ask(const struct enabler_process *process, enum enabler_kind kind, struct holding *const *holdings,
 		       size_t n, int file, struct enabler_answer *answers)
 {
 	static uint8_t buffer[ENABLER_PACKET_MAX];
-	const struct event_page *page = holdings[0]->page;
-	const struct enabler_request request = { .kind = kind, .page = page->id, .count = (uint32_t)n };
-	const int fds[] = { file, page->fd };
+	const struct enabler_request request = { .kind = kind, .count = (uint32_t)n };
+	const int fds[] = { file, holdings[0]->page->fd };
 	struct packet packet = packet_make(buffer, sizeof(buffer));
+	const bool has_text = kind == ENABLER_REGISTER || kind == ENABLER_RESUME;
 	int r;
 
 	packet_put(&packet, &request, sizeof(request));
 	for (size_t i = 0; i < n; i++) {
 		const struct enabler_item item = {
+			.page = holdings[i]->page->id,
 			.bit = holdings[i]->bit,
-			.flags = holdings[i]->flags,
-			.text_length = kind == ENABLER_REGISTER ? holdings[i]->text_length : 0,
+			.flags = holdings[i]->flags | (holdings[i]->silent ? ENABLER_SILENT : 0),
+			.text_length = has_text ? holdings[i]->text_length : 0,
 		};
 
 		packet_put(&packet, &item, sizeof(item));
@@ -162,6 +163,21 @@ void enablers_clear(struct user_events *user_events, struct holding *const *hold
 			;
 		(void)enabler_ask(process, ENABLER_REMOVE, holdings + i, same, user_events->data, answers);
 	}
+}
+
+void enablers_silence(struct user_events *user_events, struct silencing *silencing)
+{
+	const enum enabler_kind kind = silencing->silent ? ENABLER_SILENCE : ENABLER_RESUME;
+	_cleanup_(fd_closep) int ours = silencing->silent ? -1 : data_file_open(&user_events->mounts);
+	struct enabler_answer answers[ENABLER_BATCH_MAX];
+	/* The file's own reference ends with the file: the enabler has one. */
+	const int r = !silencing->silent && ours < 0
+			      ? ours
+			      : enabler_ask(silencing->holdings[0]->process, kind, silencing->holdings, silencing->n,
+					    silencing->silent ? user_events->data : ours, answers);
+
+	for (size_t i = 0; i < silencing->n; i++)
+		silencing->calls[i]->result = r < 0 ? r : answers[i].result;
 }
 
 /* A process sends nothing but answers, so each that is ready has died. Timers have none. */

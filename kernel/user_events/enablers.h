@@ -13,7 +13,9 @@ int enablers_add(struct user_events *, struct holding *);
 void enablers_remove(struct user_events *, struct holding *);
 /* Registers the events of the placement on the file: sets results and indexes. */
 void enablers_register(struct placement *, int file);
-/* Has the kernel clear the bits of holdings of one page. */
+/* Has the kernel clear the bits of holdings. */
 void enablers_clear(struct user_events *, struct holding *const *, size_t n);
+/* The same for holdings that stay; or gives them enablers again. Sets the results of the calls. */
+void enablers_silence(struct user_events *, struct silencing *);
 /* Ends the keeper if a process has died. 0 or a negative errno. */
 int enablers_dispatch(struct user_events *);

@@ -11,6 +11,7 @@
 #include "kernel/user_events/inheritance.h"
 #include "kernel/user_events/look.h"
 #include "kernel/user_events/registration.h"
+#include "kernel/user_events/silence.h"
 #include "kernel/user_events/stream.h"
 
 /* Carries out the daemon's calls one after the other, but new events together: see registration.c. */
@@ -46,6 +47,7 @@ void user_events_page_free(struct user_events *user_events, struct event_page *p
 		return;
 	page_file_free(&user_events->files, page->fd);
 	fd_close(page->client_fd);
+	bits_deinit(&page->bits);
 	free(page);
 }
 
@@ -222,6 +224,7 @@ static int carry_out(struct user_events *user_events, struct kernel_call *call)
 		[KERNEL_STREAM_ADOPT] = { on_stream_adopt, .needs_page = true },
 		[KERNEL_ADOPT] = { on_register, .needs_stream = true },
 		[KERNEL_DELETE] = { on_delete },
+		[KERNEL_SILENCE] = { on_silence, .needs_page = true },
 	};
 	struct target target;
 
@@ -230,6 +233,8 @@ static int carry_out(struct user_events *user_events, struct kernel_call *call)
 		return KERNEL_E_UNSUPPORTED;
 	if (handlers[call->op].handle != on_register)
 		registrations_send(user_events);
+	if (handlers[call->op].handle != on_silence)
+		silences_send(user_events);
 	NUMBER_FIND(by_number, user_events->pages, call->page, target.page);
 	NUMBER_FIND(by_number, user_events->streams, call->stream, target.stream);
 	if ((handlers[call->op].needs_page && !target.page) || (handlers[call->op].needs_stream && !target.stream))
@@ -248,6 +253,7 @@ static void user_events_submit(struct kernel *kernel, struct kernel_call *calls,
 			calls[i].fd = fd_close(calls[i].fd);
 	}
 	registrations_send(user_events);
+	silences_send(user_events);
 	if (done)
 		done(data, calls, n);
 }

@@ -49,9 +49,9 @@ struct event_page {
 	uint32_t streams;
 	int fd; /* writable; -1: the page is the kernel's */
 	int client_fd;
-	bool known;    /* to this daemon; otherwise only its predecessor had it */
-	bool disowned; /* has no number, and ends with its last stream */
-	struct bits bits;
+	bool known;		  /* to this daemon; otherwise only its predecessor had it */
+	bool disowned;		  /* has no number, and ends with its last stream */
+	struct bits bits;	  /* since Linux 6.4 their owners are holdings */
 	struct holding *holdings; /* table by name; of many formats by text */
 	UT_hash_handle by_number;
 };
@@ -70,6 +70,7 @@ struct holding {
 	uint16_t text_length;
 	bool foreign;			 /* before Linux 6.4: the event existed before */
 	bool placed;			 /* otherwise it is not registered yet, and that may fail */
+	bool silent;			 /* it has no enabler, so its bit stays off; see silence.c */
 	struct enabler_process *process; /* which has its enabler, or will have it; before Linux 6.4 NULL */
 	UT_hash_handle by_key;
 	struct slot first; /* in use while it has slots, unless its stream was freed before other streams */
@@ -110,6 +111,14 @@ struct placement {
 	struct kernel_call *calls[AT_ONCE];
 };
 
+/* Holdings of one process that lose their enablers, or get them back. */
+struct silencing {
+	bool silent;
+	size_t n;
+	struct holding *holdings[AT_ONCE];
+	struct kernel_call *calls[AT_ONCE];
+};
+
 /* 0, an enum kernel_answer, or a negative errno, unless something else is said. */
 struct user_events_abi {
 	/* Makes a page's files. */
@@ -127,6 +136,11 @@ struct user_events_abi {
 	int (*join)(int file, const char *text, uint16_t flags, uint32_t *bit, uint32_t *ret_index);
 	/* The witness is not needed any more, and may still exist. NULL: it ends by itself. */
 	void (*forget_witness)(struct user_events *, const char *name);
+	/*
+	 * Takes the enablers of holdings away, or gives them back: sets the results of the calls, negative errnos. NULL: the page is the
+	 * kernel's own.
+	 */
+	void (*silence)(struct user_events *, struct silencing *);
 	/* Removes events whose last slot has gone; at most AT_ONCE. */
 	void (*remove)(struct user_events *, struct holding *const *, size_t n);
 	/* The daemon has taken over everything that it goes on with. NULL: nothing to do. */
@@ -162,6 +176,7 @@ struct user_events {
 	struct spawner spawner;
 	struct enabler_list enablers;
 	struct placement placement; /* not sent yet */
+	struct silencing silencing; /* likewise */
 };
 
 /* --- user_events.c --- */

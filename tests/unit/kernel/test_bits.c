@@ -110,3 +110,29 @@ TEST(free_bit_can_be_taken_by_number)
 		ck_assert(bits_take_this(&bits, last));
 	}
 }
+
+TEST(owner_is_known_until_bit_is_given_back)
+{
+	static struct bits bits;
+	static char owners[WIRE_PAGE_BITS];
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		uint32_t bit;
+
+		bits_init(&bits, sizes[i]);
+		ck_assert_ptr_null(bits_owner(&bits, 1));
+		while (bits_take(&bits, &bit) == 0) {
+			expect(!bits_owner(&bits, bit), "bit %u has an owner", bit);
+			expect(bits_set_owner(&bits, bit, &owners[bit]), "no memory");
+		}
+		ck_assert_ptr_null(bits_owner(&bits, 0));
+		ck_assert_ptr_null(bits_owner(&bits, WIRE_PAGE_BITS));
+		for (bit = 1; bit < sizes[i]; bit++)
+			expect(bits_owner(&bits, bit) == &owners[bit], "bit %u has another owner", bit);
+		for (bit = 1; bit < sizes[i]; bit += 7) {
+			bits_give(&bits, bit);
+			expect(!bits_owner(&bits, bit), "bit %u still has an owner", bit);
+		}
+		bits_deinit(&bits);
+	}
+}

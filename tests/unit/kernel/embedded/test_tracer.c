@@ -57,6 +57,73 @@ TEST(switch_changes_bits_on_all_pages)
 	ck_assert(!bit_is_on(changes.memory, http1) && !bit_is_on(other, http2));
 }
 
+static void silence(struct kernel *kernel, uint32_t page, uint32_t bit, uint16_t flags, int result)
+{
+	const struct kernel_call call = { .op = KERNEL_SILENCE, .page = page, .bit = bit, .flags = flags };
+
+	ck_assert_int_eq(ask(kernel, call).result, result);
+}
+
+TEST(silent_event_is_off_on_its_page_alone)
+{
+	KERNEL(kernel);
+	OWNED_FD one = page_new(kernel, 1, "/a");
+	OWNED_FD two = page_new(kernel, 2, "/b");
+	OWNED_FD first = stream_new(kernel, 1, 1);
+	OWNED_FD second = stream_new(kernel, 2, 2);
+	struct changes changes = { .memory = map_page(one) };
+	const uint8_t *memory = changes.memory, *other = map_page(two);
+	const struct kernel_call here = do_register(kernel, 1, HELLO), there = do_register(kernel, 2, HELLO);
+	struct hello hello = { .index = here.index, .count = 1 };
+
+	tracer_switch(kernel->tracer, "hello", true);
+	kernel->changed = on_changed;
+	kernel->changed_data = &changes;
+	ck_assert_int_eq(write(first, &hello, sizeof(hello)), sizeof(hello));
+	silence(kernel, 1, here.bit, KERNEL_SILENT, KERNEL_OK);
+	ck_assert(!bit_is_on(memory, here.bit) && bit_is_on(other, there.bit));
+	ck_assert_uint_eq(changes.n, 1);
+	/* The record of before was read; one of a program that does not look at its page is not taken. */
+	ck_assert_uint_eq(kernel->totals.records, 1);
+	ck_assert_int_eq(write(first, &hello, sizeof(hello)), sizeof(hello));
+	tracer_drain(kernel->tracer);
+	ck_assert_uint_eq(kernel->totals.records, 1);
+	/* Nothing changes there when the event is switched. */
+	tracer_switch(kernel->tracer, "hello", false);
+	tracer_switch(kernel->tracer, "hello", true);
+	ck_assert(!bit_is_on(memory, here.bit) && bit_is_on(other, there.bit));
+	ck_assert_uint_eq(changes.n, 3);
+	changes.expect_on = true;
+	silence(kernel, 1, here.bit, 0, KERNEL_OK);
+	silence(kernel, 1, here.bit, 0, KERNEL_OK);
+	ck_assert(bit_is_on(memory, here.bit));
+	ck_assert_uint_eq(changes.n, 4);
+	silence(kernel, 1, here.bit + 1, KERNEL_SILENT, KERNEL_E_NO_SUCH);
+	silence(kernel, 3, 1, KERNEL_SILENT, KERNEL_E_NO_SUCH);
+}
+
+TEST(event_registered_as_silent_is_off)
+{
+	KERNEL(kernel);
+	OWNED_FD one = page_new(kernel, 1, "/a");
+	OWNED_FD first = stream_new(kernel, 1, 1);
+	const uint8_t *memory = map_page(one);
+	struct kernel_call call = {
+		.op = KERNEL_REGISTER, .page = 1, .stream = 1, .flags = KERNEL_SILENT, .text = HELLO, .fd = -1
+	};
+	struct tracer_session *session;
+
+	ck_assert_int_eq(tracer_session_new(kernel->tracer, (const char *const[]){ "*" }, 1, &session), 0);
+	call = ask(kernel, call);
+	ck_assert_int_eq(call.result, KERNEL_OK);
+	ck_assert(!bit_is_on(memory, call.bit));
+	/* The last call counts. */
+	call.flags = 0;
+	ask(kernel, call);
+	ck_assert(bit_is_on(memory, call.bit));
+	tracer_session_free(session);
+}
+
 TEST(session_enables_events_until_its_end)
 {
 	static const char *const wanted[] = { "http_*", "hello" };

@@ -26,7 +26,7 @@ int clone(int (*run)(void *), void *stack, int flags, void *data, ...)
 	return real(run, stack, flags, data);
 }
 
-/* A request for a page without its file is refused by a process that lives. */
+/* A request without its item is refused by a process that lives. */
 static void expect_an_enabler(int socket)
 {
 	const struct enabler_request request = { .kind = ENABLER_REMOVE, .count = 1 };
@@ -35,7 +35,7 @@ static void expect_an_enabler(int socket)
 
 	ck_assert_int_eq(transport_send(socket, &request, sizeof(request), &file, 1, 0), 0);
 	ck_assert_int_eq(answer_receive(socket, &answer, sizeof(answer)), 0);
-	ck_assert_int_eq(answer.result, -EINVAL);
+	ck_assert_int_eq(answer.result, -EPROTO);
 }
 
 TEST(spawned_processes_are_enablers)
