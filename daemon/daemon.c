@@ -29,6 +29,7 @@
 #include "daemon/registry/resting.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/settling.h"
+#include "daemon/registry/silencing.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/program.h"
@@ -317,6 +318,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 		client_free(TAILQ_FIRST(&daemon->connections.clients));
 	if (daemon->registry.kernel)
 		kernel_cancel(daemon->registry.kernel);
+	silencing_end(&daemon->registry);
 	settling_resume(&daemon->registry, DBL_MAX);
 	declared_deinit(&daemon->registry);
 	while (daemon->registry.streams)
@@ -324,6 +326,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	grants_end(&daemon->registry);
 	resting_clear(&daemon->registry);
 	assert(!daemon->registry.levels);
+	silence_deinit(&daemon->registry);
 	reload_deinit(daemon);
 	rules_deinit(&daemon->registry);
 	machine_deinit(&daemon->registry.machine);

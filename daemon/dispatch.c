@@ -43,6 +43,8 @@ static const struct request requests[] = {
 	{ KIND_RELOAD, "RELOAD", 0, false, SOCKET_CONTROL, ANY_TIME, handle_reload, NULL },
 	{ KIND_EXPLAIN, "EXPLAIN", STRINGS, true, SOCKET_CONTROL, ANY_TIME, handle_explain, NULL },
 	{ KIND_DELETE, "DELETE", STRINGS, true, SOCKET_CONTROL, ANY_TIME, handle_delete, NULL },
+	{ KIND_SILENCE, "SILENCE", STRINGS, true, SOCKET_CONTROL, ANY_TIME, handle_silence, NULL },
+	{ KIND_SILENCES, "SILENCES", 0, false, SOCKET_CONTROL, ANY_TIME, NULL, &silences_listing },
 	{ KIND_METRICS, "METRICS", 0, false, SOCKET_CONTROL, ANY_TIME, NULL, &metrics_listing },
 };
 

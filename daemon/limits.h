@@ -65,6 +65,16 @@ enum {
 	/* Attempts to connect to a keeper at the start: one that is out of memory may be replaced. */
 	KEEPER_TRIES = 3,
 	KEEPER_START_TRIES = 600, /* half a minute */
+	/* Rules of admins about tenants and events: all events of a large service for a few tenants, 4 KiB each at most. */
+	SILENCE_RULES_MAX = 4096,
+	/* Events and grants that are compared with these in one turn of the loop: a quarter of a millisecond. */
+	SILENCE_AT_ONCE = 4096,
+	/* Attempts to tell the kernel, LATER_INTERVAL apart: a second. */
+	SILENCE_TRIES = 50,
+	/* Patterns of tenants in one request, so that the answer has room for their paths. */
+	SILENCE_PATTERNS_MAX = 16,
+	/* Clients of a blocked tenant that are disconnected in one turn: each is a few system calls, as those that are delayed. */
+	EXPELLED_AT_ONCE = 16,
 	/* Bits in one CHANGED; for more it tells the client to look at all. */
 	CHANGED_MAX = 64,
 };

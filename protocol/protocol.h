@@ -49,10 +49,12 @@ enum wire_kind {
 	KIND_SYNCED = 134,
 	KIND_ROWS = 135,
 	KIND_REFUSED = 136,
-	KIND_RELOAD = 137,  /* read the policy files again; answered when that is done */
-	KIND_METRICS = 138, /* rows of text */
-	KIND_EXPLAIN = 139, /* strings: a cgroup, a description: how this request would be decided */
-	KIND_DELETE = 140,  /* a string: the name of an event that is to be deleted in the kernel */
+	KIND_RELOAD = 137,   /* read the policy files again; answered when that is done */
+	KIND_METRICS = 138,  /* rows of text */
+	KIND_EXPLAIN = 139,  /* strings: a cgroup, a description: how this request would be decided */
+	KIND_DELETE = 140,   /* a string: the name of an event that is to be deleted in the kernel */
+	KIND_SILENCE = 141,  /* strings: keeps events off for some tenants, or ends that */
+	KIND_SILENCES = 142, /* a row for each rule of SILENCE */
 };
 
 /* Feature bits of HELLO and WELCOME. */
@@ -65,6 +67,13 @@ enum { REGISTER_PERSIST = 1 << 0, REGISTER_MULTI_FORMAT = 1 << 1 };
 
 /* Flags of TRACE and TAIL. */
 enum { TRACE_ON = 1 << 0, TRACE_DONE = 1 << 1, TAIL_PAST = 1 << 0, TAIL_NO_FOLLOW = 1 << 1 };
+
+/*
+ * Flags of SILENCE: what is done for each tenant, or with events for none but these tenants (ONLY), or for all (ALL). An item is a pattern
+ * of cgroups' paths, unless it has a flag: the name of an event, or the cgroup of a process.
+ */
+enum silence_asked { ASK_MUTE = 1, ASK_UNMUTE, ASK_BLOCK, ASK_UNBLOCK, ASK_ONLY, ASK_ALL };
+enum { SILENCE_OF_EVENT = 1 << 0, SILENCE_OF_PROCESS = 1 << 1 };
 
 /* Flag of a header: more packets of this answer follow. */
 enum { WIRE_MORE = 1 << 0 };

@@ -12,11 +12,13 @@
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/rules.h"
+#include "daemon/registry/silence.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/embedded/tracer.h"
 #include "protocol/row.h"
 
 enum { HOLDERS_BYTES_MAX = 32768 }; /* half of the longest list of a row, so that any tenant's path fits behind it */
+enum { ONLY_BYTES_MAX = 8192 };	    /* likewise; SILENCES has all */
 
 static void put_numbers(struct packet *packet, const struct number *numbers, size_t n)
 {
@@ -52,6 +54,7 @@ static int status_next(struct listing *listing, struct packet *packet)
 	row_put_string(packet, "control_socket", daemon->options.control_socket);
 	row_put_string(packet, "policy", daemon->options.policy);
 	row_put_string(packet, "policy_note", daemon->reload.note);
+	row_put_u64(packet, "silences", daemon->registry.silence ? daemon->registry.silence->n : 0);
 	row_put_u64(packet, "page_bits", facts->page_bits);
 	row_put_u64(packet, "payload_max", facts->payload_max);
 	numbers_of_daemon(daemon, numbers);
@@ -111,6 +114,32 @@ static void holders_put_grant(struct holders *holders, const struct grant *grant
 	}
 }
 
+/* Patterns of the tenants that it is on for, if there are rules; and how many tenants have it, and see it as off. */
+static void event_put_silence(struct packet *packet, const struct event *event)
+{
+	const struct registry *registry = LIST_FIRST(&event->grants)->tenant->registry;
+	const struct silence_rules *rules = silence_of_event(registry, event->description, event->name_length);
+	const struct silence_rule *rule;
+	const struct grant *grant;
+	size_t silent = 0, mark, item;
+
+	LIST_FOREACH(grant, &event->grants, in_event)
+		silent += grant->silent;
+	if (silent > 0)
+		row_put_u64(packet, "silent", silent);
+	if (!rules)
+		return;
+	mark = row_begin_rows(packet, "only");
+	TAILQ_FOREACH(rule, rules, in_list) {
+		if (packet->size - mark >= ONLY_BYTES_MAX)
+			break;
+		item = row_begin_item(packet);
+		row_put_string(packet, "tenant", rule->tenant);
+		row_end_item(packet, item);
+	}
+	row_end_rows(packet, mark);
+}
+
 static void event_put_holders(struct packet *packet, const struct event *event)
 {
 	struct holders holders = { .packet = packet, .mark = row_begin_rows(packet, "holders") };
@@ -130,6 +159,8 @@ static void event_put_holders(struct packet *packet, const struct event *event)
 	row_put_u64(packet, "tenants", tenants);
 	row_put_u64(packet, "lingering", lingering);
 	row_put_bool(packet, "persistent", persistent);
+	if (event)
+		event_put_silence(packet, event);
 	if (!event || !event->enabled_by)
 		return;
 	rows = row_begin_rows(packet, "enabled_by");
@@ -220,6 +251,8 @@ static int tenants_next(struct listing *listing, struct packet *packet)
 	rules_update(tenant);
 	row_put_string(packet, "tenant", tenant->path);
 	row_put_u64(packet, "cgroup_id", tenant->cgroup_id);
+	row_put_bool(packet, "muted", tenant->muted && silence_is_possible(&daemon->registry));
+	row_put_bool(packet, "blocked", tenant->blocked);
 	numbers_of_tenant(tenant, numbers);
 	put_numbers(packet, numbers, NUMBERS_OF_TENANT);
 	if (daemon->registry.kernel->tracer) {

@@ -30,6 +30,7 @@
 #include "daemon/registry/pages.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/share.h"
+#include "daemon/registry/silencing.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/transport.h"
 
@@ -319,6 +320,7 @@ void client_free(struct client *client)
 	if (tenant) {
 		client_release(client, UINT_MAX);
 		ledger_strike(connections->registry->ledger, &client->holder.entry);
+		silencing_forget_holder(&client->holder);
 		LIST_REMOVE(&client->holder, in_tenant);
 		tenant->connections--;
 		quota_release(&tenant->level->own[RESOURCE_CONNECTIONS]);

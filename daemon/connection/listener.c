@@ -14,6 +14,7 @@
 #include "daemon/registry/fd_budget.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
+#include "daemon/registry/silencing.h"
 #include "daemon/registry/tenant.h"
 #include "kernel/disposal.h"
 #include "protocol/transport.h"
@@ -92,6 +93,11 @@ static int listener_welcome(struct listener *listener, int fd, bool has_asked)
 		r = peer_comm(fd, peer.pid, peer.comm, sizeof(peer.comm));
 	if (r == 0 && listener->socket == SOCKET_CLIENTS)
 		r = tenant_of_peer(connections->registry, &peer, &tenant);
+	if (tenant && tenant->blocked) {
+		listener_refuse(listener, fd, tenant, REFUSAL_NOT_PERMITTED, tenant_blocked_sentence);
+		tenant_release(tenant);
+		return 0;
+	}
 	if (tenant && admission_ask_maximum(tenant, RESOURCE_CONNECTIONS, &why) != 0) {
 		listener_refuse(listener, fd, tenant, REFUSAL_TOO_MANY_CONNECTIONS, why.buffer);
 		tenant_release(tenant);

@@ -22,6 +22,8 @@ enum entry_kind {
 	ENTRY_LEASES,	  /* client, stream: a bit for each index on the stream */
 	ENTRY_SHARE,	  /* client, stream: it has the file */
 	ENTRY_ENABLED,	  /* grant: an admin has switched its event on */
+	ENTRY_SILENCE,	  /* number: an admin's rule */
+	ENTRY_SILENCING,  /* 1: the keeper is being told what is silent */
 	ENTRY_KINDS_,
 };
 
@@ -61,6 +63,12 @@ struct entry_client {
 	uint32_t may_be_root; /* its user namespace has our uid 0 */
 };
 
+/* The event's name follows, and then the pattern of tenants. */
+struct entry_silence {
+	uint32_t kind;
+	uint32_t event_length;
+};
+
 struct entry_enabled {
 	uint64_t time; /* ns since 1970 */
 	int32_t pid;
@@ -69,4 +77,5 @@ struct entry_enabled {
 };
 
 _Static_assert(sizeof(struct entry_tenant) + PATH_MAX <= LEDGER_DATA_MAX, "a tenant with the longest path");
+_Static_assert(sizeof(struct entry_silence) + WIRE_DESCRIPTION_MAX + PATH_MAX <= LEDGER_DATA_MAX, "the longest rule");
 _Static_assert(sizeof(struct entry_grant) + WIRE_DESCRIPTION_MAX <= LEDGER_DATA_MAX, "a grant of the longest event");

@@ -17,6 +17,7 @@
 #include "daemon/daemon.h"
 #include "daemon/ledger/entries.h"
 #include "daemon/process/log.h"
+#include "daemon/recovery/last_silence.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/lease.h"
@@ -24,6 +25,7 @@
 #include "daemon/registry/reference.h"
 #include "daemon/registry/settling.h"
 #include "daemon/registry/share.h"
+#include "daemon/registry/silencing.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "protocol/event/description.h"
@@ -33,6 +35,7 @@ struct restoration {
 	struct ledger_image image; /* each grant in it is referenced */
 	size_t end[ENTRY_KINDS_];  /* of each kind, in the image */
 	unsigned connections;
+	bool has_silence; /* the keeper may have silent events */
 };
 
 /* Only a lack of memory may be over for the next daemon; after other errors the thing is left out. */
@@ -162,7 +165,7 @@ static int restore_asked(struct daemon *daemon, struct stream *stream, struct gr
 		.op = KERNEL_REGISTER,
 		.page = stream->tenant->number,
 		.stream = stream->number,
-		.flags = grant->event->flags,
+		.flags = grant->event->flags | silencing_ask(grant),
 		.text = grant->event->description,
 		.fd = -1,
 	};
@@ -249,6 +252,28 @@ static int restore_enabled(struct restoration *restoration, struct ledger_item *
 	return grant ? event_set_enabled_by(&restoration->daemon->registry, grant->event, &admin) : 0;
 }
 
+/* Before any event is registered: the rules of admins. */
+static int restore_silence(struct restoration *restoration, struct ledger_item *item, struct kernel_call *call _unused_)
+{
+	char event[WIRE_DESCRIPTION_MAX + 1], tenant[PATH_MAX];
+	const struct ledger_entry *thing = item->entry;
+	const char *text = (const char *)(thing + 1) + sizeof(struct entry_silence);
+	struct entry_silence entry;
+	size_t length;
+
+	restoration->has_silence = true;
+	ledger_get(thing, &entry, sizeof(entry));
+	if (thing->kind == ENTRY_SILENCING || thing->data_size < sizeof(entry))
+		return 0;
+	length = thing->data_size - sizeof(entry);
+	if (entry.event_length > length || entry.event_length >= sizeof(event) ||
+	    length - entry.event_length >= sizeof(tenant))
+		return 0;
+	string_copy(event, entry.event_length + 1, text);
+	string_copy(tenant, length - entry.event_length + 1, text + entry.event_length);
+	return left_out(silence_add(&restoration->daemon->registry, (enum silence_kind)entry.kind, event, tenant));
+}
+
 /* Changes since the last daemon have not been sent: watching clients have to look at all events. */
 static int restore_watch(struct restoration *restoration _unused_, struct ledger_item *item,
 			 struct kernel_call *call _unused_)
@@ -274,6 +299,8 @@ struct step {
 };
 
 static const struct step steps[] = {
+	{ ENTRY_SILENCE, restore_silence, .asks = false },
+	{ ENTRY_SILENCING, restore_silence, .asks = false },
 	{ ENTRY_TENANT, restore_tenant, .asks = false },
 	{ ENTRY_TENANT, restore_page, .asks = true, .op = KERNEL_PAGE_FETCH, .index = 0 },
 	{ ENTRY_TENANT, restore_page, .asks = true, .op = KERNEL_PAGE_FETCH, .index = 1 },
@@ -394,17 +421,28 @@ static int take_over(struct daemon *daemon)
 	return r < 0 ? r : restore_call_one(daemon, &disown);
 }
 
+/* Without a ledger. No client is there yet, and no event. */
+static void restore_rules(struct daemon *daemon)
+{
+	if (daemon->options.state_directory)
+		last_silence_read(daemon->options.state_directory, daemon->user.uid, &daemon->registry);
+}
+
 int restore(struct daemon *daemon)
 {
 	struct restoration restoration = { .daemon = daemon };
 	int r;
 
-	if (!daemon->registry.kernel->facts.deposits)
+	if (!daemon->registry.kernel->facts.deposits) {
+		restore_rules(daemon);
 		return 0;
+	}
 	/* From now on everything is entered in it. */
 	r = ledger_new(&daemon->registry.ledger);
 	if (r == 0)
 		r = read_deposited(daemon, &restoration.image);
+	if (r == 0 && restoration.image.n == 0)
+		restore_rules(daemon);
 	if (r == 0)
 		r = restore_all(&restoration);
 	/* After an error everything stays with the keeper, and the next daemon finds the last ledger. */
@@ -419,6 +457,8 @@ int restore(struct daemon *daemon)
 			   daemon->registry.machine.common + daemon->registry.machine.filled,
 			   HASH_CNT(by_number, daemon->registry.tenants));
 	ledger_image_deinit(&restoration.image);
+	if (r == 0)
+		r = silencing_restore(&daemon->registry, restoration.has_silence);
 	if (r == 0)
 		r = take_over(daemon);
 	if (r < 0)

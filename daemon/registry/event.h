@@ -26,6 +26,7 @@ struct grant {
 	unsigned references;
 	unsigned leases;   /* 0 with references left: it lingers */
 	unsigned admitted; /* the generation of the last policy that admitted it without flags; 0: none */
+	bool silent;	   /* the kernel was told that its bit stays off; see silence.h */
 	bool persistent;   /* the kernel keeps it, so it is charged while this daemon lives */
 	struct reference_list registered; /* on these streams */
 	struct reference first;		  /* one of them; usually there is no other */

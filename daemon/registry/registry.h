@@ -21,6 +21,7 @@ LIST_HEAD(holder_list, holder);
 LIST_HEAD(reference_list, reference);
 LIST_HEAD(share_list, share);
 LIST_HEAD(sharing_list, stream);
+LIST_HEAD(expelled_list, tenant);
 TAILQ_HEAD(settling_list, settling);
 TAILQ_HEAD(tenant_queue, tenant);
 
@@ -51,6 +52,9 @@ struct registry {
 	struct declared *declared;	  /* the events that the policy declares; NULL: none */
 	struct declared *declared_before; /* of the last policy, until the kernel has registered these */
 	bool declaring;			  /* the kernel is being asked for them */
+
+	struct silence *silence;	/* rules that keep bits off; NULL: there never was any */
+	struct expelled_list expelling; /* blocked tenants whose clients are being disconnected */
 
 	struct machine machine;
 	struct machine files;		  /* the same for data files */

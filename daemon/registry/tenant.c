@@ -12,6 +12,7 @@
 #include "daemon/process/clock.h"
 #include "daemon/registry/resting.h"
 #include "daemon/registry/rules.h"
+#include "daemon/registry/silence.h"
 #include "kernel/kernel.h"
 
 static void tenant_enter(struct tenant *tenant)
@@ -26,6 +27,8 @@ static struct tenant *tenant_free(struct tenant *tenant)
 {
 	fd_close(tenant->page_fd);
 	fd_close(tenant->page_writable);
+	if (tenant->expelling)
+		LIST_REMOVE(tenant, in_expelling);
 	rules_forget(tenant);
 	if (tenant->level)
 		resting_add(tenant->registry, tenant->level);
@@ -63,6 +66,7 @@ static int tenant_new(struct registry *registry, uint32_t number, const char *pa
 	}
 	LIST_INSERT_HEAD(&tenant->level->tenants, tenant, in_level);
 	tenant_enter(tenant);
+	silence_note_tenant(tenant);
 	*ret = tenant;
 	return 0;
 }

@@ -44,6 +44,11 @@ struct tenant {
 
 	struct holder_list holders;
 	uint32_t connections;
+	bool muted; /* by rules of admins; see silence.h */
+	bool blocked;
+	bool expelling;		      /* its clients are being disconnected: */
+	struct holder *next_expelled; /* NULL: none is left */
+	LIST_ENTRY(tenant) in_expelling;
 	struct client_queue ready; /* clients with a new request; see connection/scheduler.c */
 	struct client_queue begun; /* clients that go on with a long one */
 	bool has_begun;		   /* a new request was the last that was handled */

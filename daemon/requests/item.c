@@ -12,6 +12,7 @@
 #include "daemon/registry/lease.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/rules.h"
+#include "daemon/registry/silencing.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 #include "daemon/requests/registered.h"
@@ -197,7 +198,7 @@ static void item_ask(struct client *client, struct batch *batch, struct item *it
 			       .op = KERNEL_REGISTER,
 			       .page = tenant->number,
 			       .stream = registration->stream->number,
-			       .flags = item->flags,
+			       .flags = item->flags | silencing_ask(item->grant),
 			       .text = item->grant->event->description,
 			       .fd = -1,
 		       });
@@ -254,6 +255,7 @@ static void item_grant(struct registration *registration, struct item *item, con
 
 	registration->has_self_registered |= call->number;
 	item->grant->bit = call->bit;
+	silencing_settle(item->grant);
 	reference = reference_get(registration->stream, item->grant, call->index, &item->asked);
 	if (!reference) {
 		/* It stays registered until the stream ends. */

@@ -117,6 +117,25 @@ static uint32_t bit_of(const struct kernel_call *call, uint32_t page)
 	return bit;
 }
 
+static int on_silence(struct kernel_call *call)
+{
+	int r = KERNEL_E_NO_SUCH;
+
+	for (size_t i = 0; i < SLOTS; i++) {
+		if (!fake.slot[i].there || fake.slot[i].page != call->page || fake.slot[i].bit != call->bit)
+			continue;
+		fake.slot[i].silent = call->flags & KERNEL_SILENT;
+		r = KERNEL_OK;
+	}
+	return r;
+}
+
+/* The last call counts. */
+static int note_silence(const struct kernel_call *call, uint32_t page)
+{
+	return on_silence(&(struct kernel_call){ .page = page, .bit = call->bit, .flags = call->flags });
+}
+
 static int on_register(struct kernel_call *call)
 {
 	struct fake_stream *stream = find_stream(call->stream);
@@ -130,7 +149,7 @@ static int on_register(struct kernel_call *call)
 		if (fake.slot[i].stream == call->stream && is_of_event(&fake.slot[i], call->text, call->flags)) {
 			call->bit = fake.slot[i].bit;
 			call->index = fake.slot[i].index;
-			return KERNEL_OK;
+			return note_silence(call, stream->page);
 		}
 	while (slot->there)
 		if (++slot == fake.slot + SLOTS)
@@ -144,10 +163,10 @@ static int on_register(struct kernel_call *call)
 		.page = stream->page,
 		.bit = call->bit,
 		.index = call->index,
-		.flags = call->flags,
+		.flags = call->flags & ~KERNEL_SILENT,
 	};
 	string_copy(slot->text, sizeof(slot->text), call->text);
-	return KERNEL_OK;
+	return note_silence(call, stream->page);
 }
 
 static int on_still_open(struct kernel_call *call)
@@ -314,6 +333,7 @@ static int fake_carry_out(struct kernel_call *call)
 		[KERNEL_STREAM_FETCH] = on_stream_fetch,
 		[KERNEL_DISOWN] = on_disown,
 		[KERNEL_DELETE] = on_delete,
+		[KERNEL_SILENCE] = on_silence,
 	};
 
 	return handlers[call->op] ? handlers[call->op](call) : -EINVAL;

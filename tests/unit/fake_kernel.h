@@ -31,6 +31,7 @@ struct fake_slot {
 	uint32_t bit;
 	uint32_t index;
 	uint16_t flags;
+	bool silent; /* as all slots of the event and the page */
 	char text[TEXT_MAX];
 };
 
