@@ -10,10 +10,11 @@
 #include "protocol/base/suggest.h"
 
 static const struct command *const commands[] = {
-	&command_status,  &command_events, &command_tenants, &command_top,     &command_metrics, &command_enable,
-	&command_disable, &command_delete, &command_tail,    &command_hist,    &command_latency, &command_stats,
-	&command_record,  &command_report, &command_session, &command_emit,    &command_run,	 &command_policy,
-	&command_reload,  &command_name,   &command_doctor,  &command_version, &command_help,
+	&command_status,  &command_events,  &command_tenants, &command_top,    &command_metrics, &command_enable,
+	&command_disable, &command_delete,  &command_mute,    &command_unmute, &command_block,	 &command_unblock,
+	&command_tail,	  &command_hist,    &command_latency, &command_stats,  &command_record,	 &command_report,
+	&command_session, &command_emit,    &command_run,     &command_policy, &command_reload,	 &command_doctor,
+	&command_name,	  &command_version, &command_help,
 };
 
 static const char *const colours[] = { "auto", "always", "never", NULL };

@@ -70,7 +70,7 @@ static int reload_run(struct ctl *ctl)
 	return loaded ? EXIT_DONE : EXIT_REFUSED;
 }
 
-COMMAND(reload, "", "let the daemon read its policy files again", NULL,
+COMMAND(reload, "", "read the policy files again; why events fail", NULL,
 	"The daemon reads its policy files again, see userevd.conf(5). No program is\n"
 	"disconnected; the new limits hold from then on. Problems in the files are shown as\n"
 	"by 'policy check'. With an error in any file the policy stays as it was, and the\n"

@@ -53,7 +53,7 @@ head_ends_quietly()
 
 # Without a daemon.
 check '--help fits a screen' fits_a_screen
-for command in status events tenants top metrics enable disable delete tail hist session emit run policy reload doctor version; do
+for command in status events tenants top metrics enable disable delete mute unmute block unblock tail hist session emit run policy reload doctor version; do
 	check "$command --help helps" says "^Usage: userevctl $command" "$ctl" $command --help
 done
 check 'no daemon is exit status 3' exits 3 "$ctl" status

@@ -196,7 +196,7 @@ static int doctor_run(struct ctl *ctl)
 	return doctor->failed ? EXIT_REFUSED : EXIT_DONE;
 }
 
-COMMAND(doctor, "", "find out why events do not work here",
+COMMAND(doctor, "", "",
 	OPTIONS({ .name = "policy",
 		  .argument = "DIR[:DIR...]",
 		  .kind = OPTION_TEXT,

@@ -61,6 +61,20 @@ static const struct column columns[COLUMNS] = {
 	{ "TENANTS", COLUMN_LIST, 0 },	 { "FIELDS", COLUMN_LONG, 0 }, { "ENABLED BY", COLUMN_TEXT, 0 },
 };
 
+/* "on", or "on in 1 of 500" tenants. */
+static struct phrase event_state(const struct tracing *tracing, const struct event *event)
+{
+	const uint64_t tenants = row_get_u64(event->row, "tenants"), silent = row_get_u64(event->row, "silent");
+	struct phrase state;
+
+	if (event->on && !tracing->blind && silent > 0)
+		snprintf(state.text, sizeof(state.text), "on in %" PRIu64 " of %" PRIu64,
+			 tenants - MIN(silent, tenants), tenants);
+	else
+		snprintf(state.text, sizeof(state.text), "%s", tracing->blind ? "-" : event->on ? "on" : "off");
+	return state;
+}
+
 static void put_event(struct table *table, const struct tracing *tracing, const struct event *event)
 {
 	enum style style = event->on ? STYLE_GOOD : STYLE_DIM;
@@ -74,7 +88,7 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 
 	users_put(event, &list);
 	table_put(table, event->on ? STYLE_GOOD : STYLE_NAME, event->shown);
-	table_put(table, style, tracing->blind ? "-" : event->on ? "on" : "off");
+	table_put(table, style, event_state(tracing, event).text);
 	table_put(table, style, buffer);
 	table_put_number(table, STYLE_PLAIN, row_get_u64(event->row, "records"));
 	table_put_number(table, bad > 0 ? STYLE_BAD : STYLE_PLAIN, bad);

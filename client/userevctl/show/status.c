@@ -6,6 +6,7 @@
 
 #include "client/userev.h"
 #include "client/userevctl/show/show.h"
+#include "client/userevctl/silence/silence.h"
 
 enum { TITLE_WIDTH = 9 };
 
@@ -60,6 +61,60 @@ static uint64_t events_maximum(const struct tracing *tracing)
 	return maximum;
 }
 
+/* Of `status`: which tenants are muted or blocked, and which events are on for some tenants alone. */
+static int silences_load(struct ctl *ctl, struct cursor status, struct control **ret)
+{
+	int r = 0;
+
+	*ret = NULL;
+	if (row_get_u64(status, "silences") > 0)
+		r = control_request(ctl->control_socket, KIND_SILENCES, 0, NULL, 0, ret);
+	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
+}
+
+static int print_silences(struct ctl *ctl, struct control *control)
+{
+	static const char *const kinds[] = { "muted", "blocked", "only" }, *const titles[] = { "Muted", "Blocked",
+											       "Only" };
+	static char lists[ARRAY_SIZE(kinds)][4096];
+	struct text texts[ARRAY_SIZE(kinds)];
+	struct cursor row = { 0 };
+	char pattern[WIRE_TENANT_MAX + 1];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		texts[i] = text_make(lists[i], sizeof(lists[i]) - 8);
+	while (control && (r = control_next_row(control, &row)) > 0) {
+		const struct safe_string kind = row_string(row, "rule"), event = row_string(row, "event");
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(kinds) && !streq(kind.text, kinds[i]))
+			i++;
+		if (i == ARRAY_SIZE(kinds))
+			continue;
+		row_get_string(row, "tenant", pattern, sizeof(pattern));
+		text_printf(&texts[i], "%s%s%s%s", texts[i].length > 0 ? ", " : "", event.text,
+			    *event.text ? " in " : "", silence_shown(pattern).text);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (texts[i].length > 0)
+			print_line(&ctl->output, STYLE_WARNING, titles[i], "%s%s", lists[i],
+				   texts[i].cut ? ", ..." : "");
+	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
+}
+
+static int print_silences_json(struct ctl *ctl, struct control *control, struct json *json)
+{
+	struct cursor row = { 0 };
+	int r = 0;
+
+	json_put_begin(json, "silence_list", '[');
+	while (control && (r = control_next_row(control, &row)) > 0)
+		json_row(json, row);
+	json_end(json, ']');
+	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
+}
+
 static void print_details(const struct output *output, const struct tracing *tracing)
 {
 	struct cursor row = tracing->status;
@@ -99,6 +154,7 @@ static void print_details(const struct output *output, const struct tracing *tra
 static int status_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
+	_cleanup_(control_freep) struct control *silences = NULL;
 	const struct output *output = &ctl->output;
 	struct json json = { 0 };
 	bool brief = false;
@@ -107,6 +163,8 @@ static int status_run(struct ctl *ctl)
 
 	options_read(ctl, &brief, 0, 0);
 	r = tracing_open(ctl, brief ? TRACING_ASK_DAEMON : TRACING_LOOK_AT_DAEMON, &tracing);
+	if (r == EXIT_DONE && !brief)
+		r = silences_load(ctl, tracing->status, &silences);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
@@ -119,6 +177,7 @@ static int status_run(struct ctl *ctl)
 			json_put(&json, json_if(tracing->kernel, json_text("tracefs", tracing->place)),
 				 json_if(tracing->kernel, json_u64("foreign", tracing->events.foreign)),
 				 json_if(maximum > 0, json_u64("user_events_max", maximum)));
+			r = print_silences_json(ctl, silences, &json);
 			json_put_key(&json, "event_list");
 			events_print_json(tracing, &json);
 		}
@@ -126,9 +185,11 @@ static int status_run(struct ctl *ctl)
 	} else {
 		print_daemon(output, tracing->status, tracing->kernel);
 		if (!brief)
+			r = print_silences(ctl, silences);
+		if (!brief)
 			print_details(output, tracing);
 	}
-	return EXIT_DONE;
+	return r;
 }
 
 static int version_run(struct ctl *ctl)

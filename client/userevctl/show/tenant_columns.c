@@ -97,6 +97,17 @@ static void put_change(struct table *table, const struct tenant_column *column, 
 	table_put(table, change > 0 ? column->style : STYLE_DIM, rate.text);
 }
 
+static const char *tenant_state(const struct tenant_view *view)
+{
+	return row_get_u64(view->row, "blocked") ? "blocked" : row_get_u64(view->row, "muted") ? "muted" : "";
+}
+
+static void put_state(struct table *table, const struct tenant_column *column,
+		      const struct tenant_views *views _unused_, const struct tenant_view *view)
+{
+	table_put(table, column->style, tenant_state(view));
+}
+
 /* "quota-exceeded 5, not-permitted 1" */
 static void put_refusals(struct table *table, const struct tenant_column *column,
 			 const struct tenant_views *views _unused_, const struct tenant_view *view)
@@ -122,6 +133,7 @@ static void put_refusals(struct table *table, const struct tenant_column *column
 /* The ranks are those of `top`: `tenants` leaves out none. */
 static const struct tenant_column columns[] = {
 	COLUMN("NAME", COLUMN_PATH, 0, BOTH, put_field, "name", STYLE_PLAIN, "the container or unit"),
+	COLUMN("STATE", COLUMN_TEXT, 1, BOTH, put_state, "state", STYLE_WARNING, "muted or blocked, if any tenant is"),
 	COLUMN("TENANT", COLUMN_PATH, 15, BOTH, put_field, "tenant", STYLE_PLAIN, "the path of the cgroup"),
 	COLUMN("USED", COLUMN_TEXT, 2, TOP, put_bar, "", STYLE_PLAIN,
 	       "events of the maximum, or of the machine; : reserved"),
@@ -147,11 +159,14 @@ void tenant_views_print(const struct tenant_views *views, const struct output *o
 {
 	struct column plain[ARRAY_SIZE(columns)] = { 0 };
 	_cleanup_(table_deinit) struct table table = table_make(plain, ARRAY_SIZE(columns));
+	bool has_state = false;
 
+	for (size_t i = 0; i < views->n; i++)
+		has_state |= *tenant_state(&views->view[i]) != '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 		plain[i] = columns[i].column;
 		plain[i].rank = order ? columns[i].column.rank : 0;
-		if (columns[i].in == (order ? TENANTS : TOP))
+		if (columns[i].in == (order ? TENANTS : TOP) || (streq(columns[i].key, "state") && !has_state))
 			table.hidden |= 1U << i;
 		else if (order && streq(columns[i].key, order))
 			table.sorted_by = MIN(table.sorted_by, i);

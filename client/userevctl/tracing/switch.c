@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "client/userevctl/tracing/kept.h"
+#include "client/userevctl/tracing/only.h"
 #include "client/userevctl/tracing/users.h"
 
 enum { LOOK_MS = 50, NOTE_MS = 2000 };
@@ -18,6 +19,7 @@ struct switching {
 	bool foreign;
 	bool keep, kept;
 	uint64_t timeout; /* s, for other tracers to end; 0: no limit */
+	struct option_list tenants;
 };
 
 static void note_still_on(const struct tracing *tracing, const struct event *event, const char *end)
@@ -56,8 +58,39 @@ static int wait_until_off(struct tracing *tracing, uint64_t timeout_ms)
 	}
 }
 
+/* Those of the file that are for some tenants alone. */
+static int begin_kept(struct tracing *tracing, const struct kept *kept)
+{
+	int r = EXIT_DONE;
+
+	for (int i = 0; i < kept->n && r == EXIT_DONE; i++) {
+		_cleanup_(only_deinit) struct only only = { 0 };
+
+		if (!kept->tenants[i])
+			continue;
+		silence_patterns_add(&only.patterns, kept->tenants[i], 0);
+		r = only_begin(tracing, kept->names[i], &only);
+	}
+	return r;
+}
+
+/* Before the events are switched on. */
+static int begin_only(struct tracing *tracing, const struct switching *switching, const struct kept *kept,
+		      struct only *only)
+{
+	int r = EXIT_DONE;
+
+	if (switching->kept)
+		return begin_kept(tracing, kept);
+	if (switching->tenants.n == 0)
+		return EXIT_DONE;
+	r = only_find(tracing, switching->tenants.text, switching->tenants.n, switching->keep, only);
+	return r == EXIT_DONE ? only_begin(tracing, NULL, only) : r;
+}
+
 static int switch_run(struct ctl *ctl)
 {
+	_cleanup_(only_deinit) struct only only = { 0 };
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
 	_cleanup_(kept_deinit) struct kept kept = { 0 };
 	const bool on = ctl->command == &command_enable;
@@ -67,7 +100,7 @@ static int switch_run(struct ctl *ctl)
 
 	options_read(ctl, &switching, 0, INT32_MAX);
 	ctl_expect_arguments(ctl, !switching.kept, switching.kept ? 0 : INT32_MAX);
-	r = on ? EXIT_DONE : kept_change(ctl, false);
+	r = on ? EXIT_DONE : kept_change(ctl, false, NULL);
 	if (r == EXIT_DONE)
 		r = tracing_open(ctl, TRACING_ACT, &tracing);
 	if (r != EXIT_DONE)
@@ -77,14 +110,20 @@ static int switch_run(struct ctl *ctl)
 	r = switching.kept ? kept_look(&kept, tracing) : names_check(tracing, false);
 	/* No name would be all events. */
 	if (r == EXIT_DONE && tracing->n_patterns > 0)
+		r = begin_only(tracing, &switching, &kept, &only);
+	if (r == EXIT_DONE && tracing->n_patterns > 0)
 		r = tracing_turn(tracing, on, &events);
+	if (r == EXIT_DONE && switching.tenants.n == 0 && !switching.kept)
+		r = only_end(tracing);
 	if (r == EXIT_DONE && switching.keep)
-		r = kept_change(ctl, true);
+		r = kept_change(ctl, true, &only.answer);
 	if (r == EXIT_DONE && switching.wait)
 		r = wait_until_off(tracing, switching.timeout * 1000);
 	if (r != EXIT_DONE)
 		return r;
-	if (ctl->output.json)
+	if (switching.tenants.n > 0)
+		only_print(tracing, events, &only);
+	else if (ctl->output.json)
 		json_print(ctl->output.file, json_u64("events", events), json_bool("on", on));
 	else
 		fprintf(ctl->output.file, "%s %s.\n", plural(events, "event is", "events are").text, on ? "on" : "off");
@@ -96,6 +135,8 @@ static int switch_run(struct ctl *ctl)
 COMMAND_BY(enable, switch_run, "EVENT...", "switch events on and off, or delete them",
 	   OPTIONS(FLAG_ROW("keep", struct switching, keep, "also at each boot from now on"),
 		   FLAG_ROW("kept", struct switching, kept, "those of --keep, as at boot, instead of EVENT..."),
+		   VALUE_ROW("tenant", "TENANT", OPTION_TEXTS, struct switching, tenants,
+			     .help = "for programs of this tenant alone, a name, pattern of paths, or pid"),
 		   FOREIGN_ROW),
 	   "Switches events on: programs write their records from now on. EVENT is a name\n"
 	   "or a pattern with *, ? and [...]. Nothing is switched if one of them matches no\n"

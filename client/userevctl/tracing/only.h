@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* enable --tenant: events that are on for some tenants alone. Functions return an enum exit_code. */
+
+#include "client/userevctl/silence/silence.h"
+#include "client/userevctl/tracing/tracing.h"
+
+struct only {
+	struct silence_patterns patterns;
+	struct silence_answer answer;
+	uint64_t threads; /* before Linux 6.4: that the filter lets through */
+};
+
+void only_deinit(struct only *);
+/* Finds the tenants. `keep`: also for the next boot. */
+int only_find(struct tracing *, const char *const *tenants, size_t n, bool keep, struct only *);
+/* Before events are switched on: those of the last look that match the pattern, or NULL: one of the tracing's. */
+int only_begin(struct tracing *, const char *pattern, struct only *);
+/* Once events are switched on for all, or off: nothing of that is left for those of the last look. */
+int only_end(struct tracing *);
+/* The last line of output; and notes. */
+void only_print(const struct tracing *, uint64_t events, const struct only *);
+
+/* threads.c: before Linux 6.4 events of the last look are recorded in the top instance for threads of the tenants alone. */
+int threads_begin(struct tracing *, const char *pattern, struct only *);
+int threads_end(struct tracing *);
