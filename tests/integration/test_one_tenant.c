@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Events that are on for one tenant alone, muted tenants and blocked ones: userevctl's commands, and the truth about them in pages, in
+ * the tracer's records, and in the system calls of programs.
+ */
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <linux/ptrace.h>
+
+#include "client/userev.h"
+#include "tests/integration/batch.h"
+#include "tests/integration/cgroups.h"
+#include "tests/integration/machine.h"
+#include "tests/integration/member.h"
+#include "tests/integration/pair.h"
+#include "tests/integration/policy.h"
+
+/* The tests are root, in what looks like a container, with files that no guard may protect. */
+#define ROOT_IS_TRUSTED	  "[/**]\nAllowHostRoot=yes\n"
+#define SILENT_TEST(name) DAEMON_TEST(name, .policy = ROOT_IS_TRUSTED, .needs_cgroups = "tenants of their own")
+
+static char output[16384];
+
+/* userevctl's exit status; its output is in `output`. */
+static int run_ctl(const struct fixture *fixture, const char *const *words)
+{
+	const char *argv[16] = { built("userevctl") };
+	size_t n = 1;
+
+	while (*words && n < ARRAY_SIZE(argv) - 1)
+		argv[n++] = *words++;
+	return run_command(fixture, output, sizeof(output), argv);
+}
+
+#define CTL(...) run_ctl(fixture, (const char *const[]){ __VA_ARGS__, NULL })
+#define expect_ctl(status, words, ...)                                                                                 \
+	do {                                                                                                           \
+		ck_assert_msg(CTL(__VA_ARGS__) == (status), "%s", output);                                             \
+		ck_assert_msg(strstr(output, words), "'%s': %s", words, output);                                       \
+	} while (0)
+
+/* A program in a cgroup, of which the test has the connection and the page. */
+struct program {
+	struct actor actor;
+	struct member member;
+	char path[256], pid[16];
+};
+
+static struct program program_in(const struct fixture *fixture, const char *name, const char *description)
+{
+	const char *directory = make_cgroup(name);
+	struct program program;
+	void *memory;
+
+	string_copy(program.path, sizeof(program.path), cgroup_path(directory));
+	program.actor = actor_in(fixture, directory, 0);
+	snprintf(program.pid, sizeof(program.pid), "%d", (int)program.actor.pid);
+	memory = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, program.actor.page, 0);
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	program.member = (struct member){ .socket = program.actor.socket, .stream = -1, .page = memory };
+	if (description)
+		member_register(&program.member, description);
+	return program;
+}
+
+static void program_end(struct program *program)
+{
+	munmap((void *)(uintptr_t)program->member.page, WIRE_PAGE_BYTES);
+	fd_close(program->member.stream);
+	actor_end(&program->actor);
+}
+
+#define PROGRAM(name, cgroup, description)                                                                             \
+	_cleanup_(program_end) struct program name = program_in(fixture, cgroup, description)
+
+static bool is_on(const struct program *program)
+{
+	return member_is_on(&program->member, 0);
+}
+
+/* --- one tenant --- */
+
+static void tracer_write_top(const char *event, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), TRACEFS "/events/user_events/%s/enable", event);
+	write_file(path, text);
+}
+
+SILENT_TEST(event_is_on_for_one_tenant_alone)
+{
+	PROGRAM(one, "one", "alone u32 x");
+	PROGRAM(two, "two", "alone u32 x");
+	PROGRAM(three, "three", "alone u32 x");
+
+	if (!has_a_page_per_tenant(fixture)) {
+		expect_ctl(EXIT_SUCCESS, "have now, and none that comes later", "enable", "alone", "--tenant",
+			   one.path);
+		ck_assert(is_on(&one) && is_on(&two));
+		expect_ctl(EXIT_SUCCESS, "1 event is off", "disable", "alone");
+		return;
+	}
+	expect_ctl(EXIT_SUCCESS, "1 event is on, for ", "enable", "alone", "--tenant", one.path);
+	ck_assert_msg(strstr(output, "alone: off for 2 other tenants."), "%s", output);
+	ck_assert(is_on(&one) && !is_on(&two) && !is_on(&three));
+	/* Another tracer changes nothing about that. */
+	trace(fixture, "alone", true);
+	ck_assert(is_on(&one) && !is_on(&two) && !is_on(&three));
+	member_emit(&one.member, 0, 5);
+	expect_traced(fixture, &one.member, 0);
+	{
+		PROGRAM(late, "late", "alone u32 x");
+		PROGRAM(beside, "one", "alone u32 x");
+
+		ck_assert(!is_on(&late) && is_on(&beside));
+	}
+	expect_ctl(EXIT_SUCCESS, "on in 1 of 3", "events", "alone");
+	expect_ctl(EXIT_SUCCESS, "Only: alone in ", "status");
+	expect_ctl(EXIT_SUCCESS, "\"only\":[{\"tenant\":\"", "events", "--json");
+	/* A second one, by a pid. */
+	expect_ctl(EXIT_SUCCESS, "off for 1 other tenant.", "enable", "alone", "--tenant", two.pid);
+	ck_assert(is_on(&one) && is_on(&two) && !is_on(&three));
+	expect_ctl(EXIT_SUCCESS, "1 event is on.", "enable", "alone");
+	ck_assert(is_on(&one) && is_on(&two) && is_on(&three));
+	expect_ctl(EXIT_SUCCESS, "silences\":0", "status", "--json");
+	/* disable ends it, too: once more it is on for all. */
+	expect_ctl(EXIT_SUCCESS, "1 event is on", "enable", "alone", "--tenant", one.path);
+	trace(fixture, "alone", false);
+	expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "alone");
+	ck_assert(!is_on(&one) && !is_on(&two) && !is_on(&three));
+	trace(fixture, "alone", true);
+	ck_assert(is_on(&one) && is_on(&two) && is_on(&three));
+	trace(fixture, "alone", false);
+}
+
+SILENT_TEST(rule_for_a_tenant_to_come_is_announced)
+{
+	char path[256];
+	PROGRAM(one, "one", "comes u32 x");
+
+	if (!has_a_page_per_tenant(fixture))
+		return;
+	string_copy(path, sizeof(path), cgroup_path(make_cgroup("comes")));
+	expect_ctl(EXIT_SUCCESS, "no tenant matches", "enable", "comes", "--tenant", path);
+	ck_assert(!is_on(&one));
+	{
+		PROGRAM(late, "comes", "comes u32 x");
+
+		ck_assert(is_on(&late) && !is_on(&one));
+	}
+	expect_ctl(EXIT_FAILURE, "no tenant is called 'nobody'", "enable", "comes", "--tenant", "nobody");
+	expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "comes");
+	/* A pattern. */
+	string_copy(path, sizeof(path), one.path);
+	string_copy(strrchr(path, '/'), 3, "/*");
+	expect_ctl(EXIT_SUCCESS, "1 event is on", "enable", "comes", "--tenant", path);
+	ck_assert(is_on(&one));
+	expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "comes");
+}
+
+/* A name is that of one tenant, or it is refused; the rule is its path. */
+SILENT_TEST(name_of_a_tenant_is_looked_up_once)
+{
+	PROGRAM(one, "named-one", "named u32 x");
+	PROGRAM(two, "named-two", "named u32 x");
+
+	if (!has_a_page_per_tenant(fixture))
+		return;
+	if (CTL("name", "--engine", "podman", one.path, "shop") != EXIT_SUCCESS) {
+		not_possible("a cgroup with a name");
+		return;
+	}
+	trace(fixture, "named", true);
+	expect_ctl(EXIT_SUCCESS, "shop (podman) is muted: 1 event is off.", "mute", "shop");
+	ck_assert(!is_on(&one) && is_on(&two));
+	expect_ctl(EXIT_SUCCESS, "Muted: shop (podman)", "status");
+	/* A tenant that gets the name later is not concerned. */
+	expect_ctl(EXIT_SUCCESS, "", "name", "--engine", "podman", two.path, "shop");
+	ck_assert(!is_on(&one) && is_on(&two));
+	expect_ctl(EXIT_FAILURE, "2 tenants are called 'shop'", "block", "shop");
+	ck_assert_msg(strstr(output, one.path) && strstr(output, two.path), "%s", output);
+	/* A glob means all of them. */
+	expect_ctl(EXIT_SUCCESS, "is muted", "mute", "sho*");
+	ck_assert(!is_on(&one) && !is_on(&two));
+	expect_ctl(EXIT_SUCCESS, "not muted any more", "unmute", "shop (podman)");
+	ck_assert(is_on(&one) && is_on(&two));
+	trace(fixture, "named", false);
+}
+
+DAEMON_TEST(event_is_kept_for_one_tenant, .policy = ROOT_IS_TRUSTED "[Event kept_alone]\nFields=u32 x\n",
+	    .needs_cgroups = "tenants of their own", .needs_guest = "a change of /etc")
+{
+	PROGRAM(one, "one", "kept_alone u32 x");
+	PROGRAM(two, "two", "kept_alone u32 x");
+
+	if (!has_a_page_per_tenant(fixture))
+		return;
+	expect_ctl(EXIT_SUCCESS, "1 event is on, for", "enable", "--keep", "kept_alone", "--tenant", one.path);
+	ck_assert(is_on(&one) && !is_on(&two));
+	ck_assert(file_has_line("/etc/userevd/kept-events", "kept_alone ", one.path));
+	/* As after a boot. */
+	tracer_write_top("kept_alone", "0");
+	expect_ctl(EXIT_SUCCESS, "", "status");
+	ck_assert(!is_on(&one));
+	expect_ctl(EXIT_SUCCESS, "1 event is on.", "enable", "--kept");
+	ck_assert(is_on(&one) && !is_on(&two));
+	expect_ctl(EXIT_SUCCESS, "1 event is on.", "enable", "--keep", "kept_alone");
+	ck_assert(is_on(&one) && is_on(&two));
+	ck_assert(!file_has_line("/etc/userevd/kept-events", "kept_alone ", one.path));
+	expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "kept_alone");
+	ck_assert(!file_has_line("/etc/userevd/kept-events", "kept_alone", ""));
+}
+
+/* --- muted --- */
+
+SILENT_TEST(muted_tenant_is_silent_within_100_ms)
+{
+	enum { EVENTS = 100 };
+	static char names[EVENTS][32];
+	const char *list[EVENTS];
+	PROGRAM(noisy, "noisy", "loud u32 x");
+	PROGRAM(other, "other", "loud u32 x");
+	_cleanup_(fd_closep) int control = raw_connect(fixture->control);
+	const char *path = noisy.path;
+	struct batch batch;
+	uint64_t begun, took;
+
+	if (!has_a_page_per_tenant(fixture)) {
+		expect_ctl(EXIT_FAILURE, "one page", "mute", noisy.path);
+		return;
+	}
+	for (unsigned i = 0; i < EVENTS; i++) {
+		snprintf(names[i], sizeof(names[i]), "loud_%u u32 x", i);
+		list[i] = names[i];
+	}
+	batch_register(noisy.actor.socket, list, EVENTS, &batch, NULL);
+	expect_ctl(EXIT_SUCCESS, "101 events are on", "enable", "loud*");
+	ck_assert(is_on(&noisy) && is_on(&other));
+	begun = clock_us();
+	raw_strings(KIND_SILENCE, ASK_MUTE, &path, 1, 0);
+	ck_assert_int_eq(raw_send(control), 0);
+	/* With the last of its events. */
+	for (unsigned i = 0; i < EVENTS; i++)
+		while (noisy.member.page[batch.answer[i].bit / 8] >> batch.answer[i].bit % 8 & 1 || is_on(&noisy))
+			usleep(100);
+	took = clock_us() - begun;
+	printf("muted, with %u events that are on: %lu us\n", EVENTS + 1, (unsigned long)took);
+	ck_assert_uint_lt(took, is_emulated() ? 1000000 : 100000);
+	ck_assert(is_on(&other));
+	expect_ctl(EXIT_SUCCESS, "muted already", "mute", noisy.path);
+	expect_ctl(EXIT_SUCCESS, "muted", "tenants");
+	expect_ctl(EXIT_SUCCESS, "\"muted\":true", "tenants", "--json", noisy.path);
+	expect_ctl(EXIT_SUCCESS, "Muted: ", "status");
+	/* Also events that are switched on later. */
+	expect_ctl(EXIT_SUCCESS, "on", "enable", "loud", "--tenant", noisy.path);
+	ck_assert(!is_on(&noisy) && !is_on(&other));
+	expect_ctl(EXIT_SUCCESS, "on", "enable", "loud");
+	/* A reload keeps it. */
+	expect_ctl(EXIT_SUCCESS, "", "reload");
+	ck_assert(!is_on(&noisy) && is_on(&other));
+	expect_ctl(EXIT_SUCCESS, "not muted any more", "unmute", noisy.path);
+	ck_assert(is_on(&noisy));
+	expect_ctl(EXIT_SUCCESS, "is muted", "mute", noisy.pid);
+	ck_assert(!is_on(&noisy));
+	expect_ctl(EXIT_SUCCESS, "not muted any more", "unmute", noisy.pid);
+	ck_assert(is_on(&noisy));
+	expect_ctl(EXIT_FAILURE, "no tenant is muted", "unmute", noisy.path);
+	expect_ctl(EXIT_SUCCESS, "off", "disable", "loud*");
+}
+
+/* --- blocked --- */
+
+static void expect_blocked(int socket)
+{
+	struct string_item sentence;
+	struct raw_reply reply;
+	uint32_t refusal;
+
+	raw_receive(socket, &reply);
+	ck_assert_uint_eq(reply.message.kind, KIND_ERROR);
+	ck_assert_int_eq(decode_error(reply.message.body, &refusal, &sentence), 0);
+	ck_assert_uint_eq(refusal, REFUSAL_NOT_PERMITTED);
+	ck_assert(memmem(sentence.text, sentence.length, "the admin has blocked this tenant", 33));
+	raw_reply_deinit(&reply);
+	expect_hang_up(socket);
+}
+
+/* A new program in that cgroup. */
+static void expect_refused(const struct fixture *fixture, const char *cgroup)
+{
+	char directory[256];
+	const struct actor_as as = { .cgroup = directory };
+	struct actor actor;
+
+	string_copy(directory, sizeof(directory), make_cgroup(cgroup));
+	actor_connect(&actor, fixture->socket, &as);
+	expect_blocked(fd_steal(&actor.socket));
+	actor_end(&actor);
+}
+
+SILENT_TEST(blocked_tenant_is_kept_out_until_unblocked)
+{
+	PROGRAM(out, "out", "outside u32 x");
+	PROGRAM(idle, "out", NULL);
+	PROGRAM(other, "other", "outside u32 x");
+	const bool own_pages = has_a_page_per_tenant(fixture);
+	const uint32_t record[] = { out.member.answer.index, 7 };
+	struct seen seen;
+
+	trace(fixture, "outside", true);
+	expect_ctl(EXIT_SUCCESS, "2 connections are closed", "block", out.path);
+	ck_assert_msg(strstr(output, "to the 1 data file that they have"), "%s", output);
+	ck_assert_msg(!strstr(output, "one page") == own_pages, "%s", output);
+	expect_blocked(dup(out.actor.socket));
+	expect_blocked(dup(idle.actor.socket));
+	ck_assert(is_on(&out) == !own_pages && is_on(&other));
+	/* The file that it holds may still be written to. */
+	see(fixture, "outside", &seen);
+	ck_assert_int_eq(write(out.member.stream, record, sizeof(record)), sizeof(record));
+	see(fixture, "outside", &seen);
+	ck_assert_uint_eq(seen.records, !keeps_records_itself(fixture));
+	expect_ctl(EXIT_SUCCESS, "blocked", "tenants");
+	expect_ctl(EXIT_SUCCESS, "Blocked: ", "status");
+	expect_refused(fixture, "out");
+	expect_ctl(EXIT_SUCCESS, "not blocked any more", "unblock", out.path);
+	{
+		PROGRAM(back, "out", "outside u32 x");
+
+		ck_assert(is_on(&back));
+	}
+	trace(fixture, "outside", false);
+}
+
+/* --- restarts --- */
+
+PAIR_TEST(silence_survives_daemon_and_keeper, "--guard=prefer")
+{
+	if (!need_cgroups("tenants of their own") || !has_a_page_per_tenant(fixture))
+		return;
+	fixture_write_policy(fixture, ROOT_IS_TRUSTED);
+	pair_restart_daemon(pair, SIGTERM);
+	pair_wait(pair);
+	{
+		PROGRAM(one, "one", "survives u32 x");
+		PROGRAM(two, "two", "survives u32 x");
+		PROGRAM(muted, "muted", "survives u32 x");
+
+		expect_ctl(EXIT_SUCCESS, "on", "enable", "survives", "--tenant", one.path, "--tenant", muted.path);
+		expect_ctl(EXIT_SUCCESS, "is muted", "mute", muted.path);
+		trace(fixture, "survives", true);
+		for (unsigned round = 0; round < 6; round++) {
+			ck_assert(is_on(&one) && !is_on(&two) && !is_on(&muted));
+			member_emit(&one.member, 0, round);
+			if (round % 3 == 0) {
+				pair_restart_daemon(pair, round == 0 ? SIGKILL : SIGTERM);
+			} else if (round % 3 == 1) {
+				pair_end_keeper(pair, SIGKILL);
+				pair_start_keeper(pair);
+			} else {
+				expect_ctl(EXIT_SUCCESS, "", "reload");
+			}
+			pair_wait(pair);
+			/* Bits are brought up to date by the keeper's successor. */
+			expect_account(one.actor.socket, "leases=1");
+			ck_assert(tracer_switch(&fixture->tracer, "survives", false));
+			ck_assert(tracer_switch(&fixture->tracer, "survives", true));
+			/* A program that comes later, too. */
+			{
+				PROGRAM(late, "late", "survives u32 x");
+
+				ck_assert(!is_on(&late));
+			}
+		}
+		expect_traced(fixture, &one.member, 0);
+		expect_ctl(EXIT_SUCCESS, "not muted any more", "unmute", muted.path);
+		ck_assert(is_on(&one) && !is_on(&two) && is_on(&muted));
+		expect_ctl(EXIT_SUCCESS, "is on.", "enable", "survives");
+		ck_assert(is_on(&one) && is_on(&two) && is_on(&muted));
+		trace(fixture, "survives", false);
+		expect_ctl(EXIT_SUCCESS, "is off.", "disable", "survives");
+	}
+}
+
+/* On each kernel. */
+PAIR_TEST(blocked_tenant_stays_out_over_restarts, "--guard=prefer")
+{
+	char path[256];
+
+	if (!need_cgroups("tenants of their own"))
+		return;
+	string_copy(path, sizeof(path), cgroup_path(make_cgroup("stays-out")));
+	expect_ctl(EXIT_SUCCESS, "is blocked", "block", path);
+	for (unsigned round = 0; round < 3; round++) {
+		expect_refused(fixture, "stays-out");
+		if (round == 1) {
+			pair_end_keeper(pair, SIGKILL);
+			pair_start_keeper(pair);
+			ck_assert(eventually(log_has(fixture, "a new keeper has taken over")));
+		} else {
+			pair_restart_daemon(pair, round == 0 ? SIGKILL : SIGTERM);
+		}
+		pair_wait(pair);
+	}
+	expect_refused(fixture, "stays-out");
+	expect_ctl(EXIT_SUCCESS, "not blocked any more", "unblock", path);
+}
+
+enum { NOBODY = 65534 };
+
+static void kept_by_embedded_with(struct pair *pair, struct fixture *fixture, const char *directory)
+{
+	char option[128];
+
+	snprintf(option, sizeof(option), "--state-directory=%s", directory);
+	pair->options[1] = "--user=nobody";
+	pair->options[2] = option;
+	ck_assert(geteuid() != 0 || chown(directory, NOBODY, NOBODY) == 0);
+	pair_restart_daemon(pair, SIGTERM);
+	pair_wait(pair);
+	expect_ctl(EXIT_SUCCESS, "is muted", "mute", "/some/container");
+	expect_ctl(EXIT_SUCCESS, "is blocked", "block", "/other/*");
+	ck_assert_msg(!strstr(output, "daemon"), "%s", output);
+	for (unsigned round = 0; round < 2; round++) {
+		pair_restart_daemon(pair, round == 0 ? SIGKILL : SIGTERM);
+		pair_wait(pair);
+		expect_ctl(EXIT_SUCCESS, "Muted: /some/container", "status");
+		expect_ctl(EXIT_SUCCESS, "Blocked: /other/*", "status");
+	}
+	expect_ctl(EXIT_SUCCESS, "not muted any more", "unmute", "/some/container");
+	expect_ctl(EXIT_SUCCESS, "not blocked any more", "unblock", "/other/*");
+	pair_restart_daemon(pair, SIGKILL);
+	pair_wait(pair);
+	expect_ctl(EXIT_SUCCESS, "\"silences\":0", "status", "--json");
+}
+
+/* Without a keeper nothing but a file outlives the daemon. */
+TEST(rules_survive_an_embedded_daemon_in_a_file)
+{
+	struct pair pair;
+	char directory[64], path[128];
+
+	make_temporary_directory(directory, sizeof(directory));
+	pair_start_embedded(&pair);
+	kept_by_embedded_with(&pair, &pair.fixture, directory);
+	pair_stop(&pair);
+	snprintf(path, sizeof(path), "%s/silence", directory);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/policy", directory);
+	unlink(path);
+	ck_assert_int_eq(rmdir(directory), 0);
+}
+
+/* --- hundreds of tenants --- */
+
+enum { TESTS = 100, FEW = 40, MANY = 500, AT_ONCE = 5 };
+
+struct ticker {
+	pid_t pid;
+	int leash;
+};
+
+/* Waits for a byte; tests the event, and writes a record each time it is on; and answers with a byte. */
+static _Noreturn void tick(const char *socket)
+{
+	static struct userev_event event;
+	struct userev *userev = userev_open(socket, 0);
+	const uint32_t value = 1;
+	char byte = 'x';
+
+	ck_assert_int_eq(userev_connected(userev), 0);
+	ck_assert_int_eq(userev_register(userev, &event, "ticks u32 x", 0), 0);
+	/* On a busy machine the answer may come later, and would be read at the first test. */
+	while (!userev_event_name(&event))
+		userev_poll(userev, 1000);
+	ck_assert_int_eq(write(3, &byte, 1), 1);
+	while (read(3, &byte, 1) == 1) {
+		for (unsigned i = 0; i < TESTS; i++)
+			if (userev_enabled(&event))
+				userev_write(&event, &value, sizeof(value));
+		ck_assert_int_eq(write(3, &byte, 1), 1);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+static struct ticker ticker_new(const struct fixture *fixture, const char *cgroup)
+{
+	const struct actor_as as = { .cgroup = cgroup };
+	struct ticker ticker;
+
+	ticker.pid = actor_fork(-1, &ticker.leash);
+	if (ticker.pid == 0) {
+		actor_become(&as);
+		tick(fixture->socket);
+	}
+	return ticker;
+}
+
+static void ticker_await(const struct ticker *ticker)
+{
+	char byte;
+
+	ck_assert_int_eq(read(ticker->leash, &byte, 1), 1);
+}
+
+static void ticker_end(const struct ticker *ticker)
+{
+	close(ticker->leash);
+	ck_assert_int_eq(waitpid(ticker->pid, NULL, 0), ticker->pid);
+}
+
+struct calls {
+	unsigned writes; /* writev() or write() of records */
+	unsigned others;
+};
+
+/* Its system calls from the byte that it reads to its answer, as strace(1) finds them. */
+static struct calls ticker_trace(const struct ticker *ticker)
+{
+	struct ptrace_syscall_info call;
+	struct calls calls = { 0 };
+	bool begun = false, ended = false;
+	int status;
+
+	ck_assert_int_eq(ptrace(PTRACE_SEIZE, ticker->pid, NULL, (void *)PTRACE_O_TRACESYSGOOD), 0);
+	ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, ticker->pid, NULL, NULL), 0);
+	ck_assert_int_eq(waitpid(ticker->pid, &status, 0), ticker->pid);
+	ck_assert_int_eq(write(ticker->leash, "x", 1), 1);
+	while (!ended) {
+		ck_assert_int_eq(ptrace(PTRACE_SYSCALL, ticker->pid, NULL, NULL), 0);
+		ck_assert_int_eq(waitpid(ticker->pid, &status, 0), ticker->pid);
+		ck_assert(WIFSTOPPED(status));
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80))
+			continue;
+		ck_assert_int_gt(ptrace(PTRACE_GET_SYSCALL_INFO, ticker->pid, (void *)sizeof(call), &call), 0);
+		if (call.op == PTRACE_SYSCALL_INFO_EXIT && !begun) {
+			/* Of the read; its beginning was before. */
+			begun = call.exit.rval == 1;
+			continue;
+		}
+		if (call.op != PTRACE_SYSCALL_INFO_ENTRY || !begun)
+			continue;
+		ended = call.entry.nr == SYS_write && call.entry.args[0] == 3;
+		if (call.entry.nr == SYS_writev || (call.entry.nr == SYS_write && !ended))
+			calls.writes++;
+		else if (!ended)
+			calls.others++;
+	}
+	ck_assert_int_eq(ptrace(PTRACE_DETACH, ticker->pid, NULL, NULL), 0);
+	ticker_await(ticker);
+	return calls;
+}
+
+static uint64_t timed_ctl(const struct fixture *fixture, const char *const *words)
+{
+	const uint64_t begun = clock_us();
+
+	ck_assert_msg(run_ctl(fixture, words) == EXIT_SUCCESS, "%s", output);
+	return clock_us() - begun;
+}
+
+#define TIMED(...) timed_ctl(fixture, (const char *const[]){ __VA_ARGS__, NULL })
+
+SILENT_TEST(other_tenants_make_no_system_call)
+{
+	static struct ticker tickers[MANY];
+	const unsigned n = is_guest() || getenv("FULL") ? MANY : FEW;
+	char name[32], chosen[256] = "";
+	uint64_t all, all_off, one, one_off;
+	struct calls calls;
+	struct seen seen;
+
+	if (!has_a_page_per_tenant(fixture))
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		const char *directory;
+
+		snprintf(name, sizeof(name), "many-%u", i);
+		directory = make_cgroup(name);
+		if (i == n / 2)
+			string_copy(chosen, sizeof(chosen), cgroup_path(directory));
+		tickers[i] = ticker_new(fixture, directory);
+		/* Hundreds at once would take longer than the library waits for a connection, on an emulated processor. */
+		if (i >= AT_ONCE)
+			ticker_await(&tickers[i - AT_ONCE]);
+	}
+	for (unsigned i = n - AT_ONCE; i < n; i++)
+		ticker_await(&tickers[i]);
+	expect_status(fixture, "tenants=%u", n);
+	all = TIMED("enable", "ticks");
+	all_off = TIMED("disable", "ticks");
+	one = TIMED("enable", "ticks", "--tenant", chosen);
+	trace(fixture, "ticks", true);
+	for (unsigned i = 0; i < n; i++) {
+		calls = ticker_trace(&tickers[i]);
+		ck_assert_uint_eq(calls.writes, i == n / 2 ? TESTS : 0);
+		ck_assert_uint_eq(calls.others, 0);
+	}
+	see(fixture, "ticks", &seen);
+	ck_assert_uint_eq(seen.records, TESTS);
+	ck_assert_int_eq(seen.pid, tickers[n / 2].pid);
+	/* Muted, that one pays a load and a test, too. */
+	ck_assert_msg(CTL("mute", chosen) == EXIT_SUCCESS, "%s", output);
+	calls = ticker_trace(&tickers[n / 2]);
+	ck_assert_uint_eq(calls.writes + calls.others, 0);
+	ck_assert_msg(CTL("unmute", chosen) == EXIT_SUCCESS, "%s", output);
+	trace(fixture, "ticks", false);
+	one_off = TIMED("disable", "ticks");
+	printf("%u tenants, userevctl enable and disable: for all %lu and %lu us, for one %lu and %lu us\n", n,
+	       (unsigned long)all, (unsigned long)all_off, (unsigned long)one, (unsigned long)one_off);
+	ck_assert(!log_has(fixture, "the kernel refuses"));
+	for (unsigned i = 0; i < n; i++)
+		ticker_end(&tickers[i]);
+}
+
+/* --- before Linux 6.4 --- */
+
+static void tick_once(const struct ticker *ticker)
+{
+	ck_assert_int_eq(write(ticker->leash, "x", 1), 1);
+	ticker_await(ticker);
+}
+
+/* In the top instance of tracefs, where this kernel prints a hex dump of each record: a pid is at its fifth byte. */
+static unsigned count_records_of(pid_t pid)
+{
+	FILE *file = fopen(TRACEFS "/trace", "re");
+	unsigned n = 0, byte[8];
+	char line[512];
+
+	ck_assert_ptr_nonnull(file);
+	while (fgets(line, sizeof(line), file))
+		n += sscanf(line, "00000000: %x %x %x %x %x %x %x %x", &byte[0], &byte[1], &byte[2], &byte[3], &byte[4],
+			    &byte[5], &byte[6], &byte[7]) == 8 &&
+		     (pid_t)(byte[4] | byte[5] << 8 | byte[6] << 16 | byte[7] << 24) == pid;
+	fclose(file);
+	return n;
+}
+
+DAEMON_TEST(filter_records_one_tenant_of_a_shared_page, .policy = ROOT_IS_TRUSTED,
+	    .needs_cgroups = "tenants of their own", .needs_kernel = "a page that all tenants share")
+{
+	const struct ticker one = ticker_new(fixture, make_cgroup("one")),
+			    two = ticker_new(fixture, make_cgroup("two"));
+	char path[256];
+
+	ticker_await(&one);
+	ticker_await(&two);
+	string_copy(path, sizeof(path), cgroup_path(make_cgroup("one")));
+	if (!has_a_page_per_tenant(fixture)) {
+		write_file(TRACEFS "/trace", "\n");
+		expect_ctl(EXIT_SUCCESS, "records only the 1 thread", "enable", "ticks", "--tenant", path);
+		tick_once(&one);
+		tick_once(&two);
+		ck_assert_uint_eq(count_records_of(one.pid), TESTS);
+		ck_assert_uint_eq(count_records_of(two.pid), 0);
+		expect_ctl(EXIT_FAILURE, "--keep", "enable", "ticks", "--keep", "--tenant", path);
+		/* For all. */
+		expect_ctl(EXIT_SUCCESS, "1 event is on.", "enable", "ticks");
+		tick_once(&two);
+		ck_assert_uint_eq(count_records_of(two.pid), TESTS);
+		expect_ctl(EXIT_SUCCESS, "1 event is on", "enable", "ticks", "--tenant", path);
+		expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "ticks");
+		expect_ctl(EXIT_SUCCESS, "1 event is on.", "enable", "ticks");
+		tick_once(&two);
+		ck_assert_uint_eq(count_records_of(two.pid), 2 * TESTS);
+		expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "ticks");
+		expect_ctl(EXIT_FAILURE, "it has none now", "enable", "ticks", "--tenant", "/no/such");
+		write_file(TRACEFS "/trace", "\n");
+	}
+	ticker_end(&one);
+	ticker_end(&two);
+}
+
+int main(void)
+{
+	return run_tests_in_cgroups();
+}
