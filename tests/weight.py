@@ -47,11 +47,13 @@ def room(name):
     return "/".join(folders[:2])
 
 
-# What the goal for the product's weight, set before them, does not count: names of containers, EventHeader, histograms, recordings, sessions.
+# What the goal for the product's weight, set before them, does not count: names of containers, EventHeader, histograms, recordings, sessions,
+# tenants that are silent.
 NEWER = ("client/userevctl/name/", "client/userevctl/show/tenant_name", "client/userevctl/record/", "client/userevctl/session/",
          "client/userevctl/tracing/delete", "client/userevctl/tracing/hist", "client/userevctl/tracing/kept", "client/userevctl/tracing/latency",
          "client/userevctl/tracing/kernel_record", "client/userevctl/tracing/ring_page", "client/userevctl/tracing/since", "client/userevctl/tracing/stats", "client/userevctl/tracing/tail_end", "client/userevctl/tracing/users", "client/userev_event_header.h",
-         "daemon/admin/delete", "kernel/keeper/listen", "protocol/event/event_header")
+         "client/userevctl/silence/", "client/userevctl/tracing/only", "client/userevctl/tracing/threads", "daemon/admin/silence",
+         "daemon/recovery/last_silence", "daemon/registry/silenc", "kernel/user_events/silence", "daemon/admin/delete", "kernel/keeper/listen", "protocol/event/event_header")
 
 
 class Tree:

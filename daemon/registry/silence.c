@@ -69,7 +69,7 @@ void silence_note_tenant(struct tenant *tenant)
 	tenant->blocked = silence && rules_match(&silence->list[SILENCE_BLOCK], tenant);
 }
 
-static struct silenced_event *find_event(const struct silence *silence, const char *name, size_t length)
+static struct silenced_event *silence_find_event(const struct silence *silence, const char *name, size_t length)
 {
 	struct silenced_event *found = NULL;
 
@@ -80,7 +80,7 @@ static struct silenced_event *find_event(const struct silence *silence, const ch
 
 const struct silence_rules *silence_of_event(const struct registry *registry, const char *event, size_t length)
 {
-	struct silenced_event *found = find_event(registry->silence, event, length);
+	struct silenced_event *found = silence_find_event(registry->silence, event, length);
 
 	return found ? &found->rules : NULL;
 }
@@ -148,7 +148,7 @@ static struct silence_rules *list_get(struct silence *silence, enum silence_kind
 
 	if (kind != SILENCE_ONLY)
 		return &silence->list[kind];
-	found = find_event(silence, event, strlen(event));
+	found = silence_find_event(silence, event, strlen(event));
 	if (found)
 		return &found->rules;
 	found = calloc(1, sizeof(*found) + strlen(event) + 1);
@@ -167,7 +167,7 @@ static struct silence_rules *list_get(struct silence *silence, enum silence_kind
 /* An event without rules is on for all. */
 static void list_tidy(struct silence *silence, const char *event)
 {
-	struct silenced_event *found = find_event(silence, event, strlen(event));
+	struct silenced_event *found = silence_find_event(silence, event, strlen(event));
 
 	if (!found || !TAILQ_EMPTY(&found->rules))
 		return;
@@ -262,7 +262,7 @@ static void rule_free(struct silence *silence, struct silence_rules *rules, stru
 bool silence_remove(struct registry *registry, enum silence_kind kind, const char *event, const char *tenant)
 {
 	struct silence *silence = registry->silence;
-	struct silenced_event *found = find_event(silence, event, strlen(event));
+	struct silenced_event *found = silence_find_event(silence, event, strlen(event));
 	struct silence_rules *rules = NULL;
 	struct silence_rule *rule;
 	bool any = false;

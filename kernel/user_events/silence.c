@@ -39,7 +39,8 @@ static bool belongs_to(const struct silencing *silencing, const struct holding *
 	return silencing->n < AT_ONCE && silencing->silent == silent && first->process == holding->process;
 }
 
-static void silence_ask(struct user_events *user_events, struct holding *holding, bool silent, struct kernel_call *call)
+static void silence_queue(struct user_events *user_events, struct holding *holding, bool silent,
+			  struct kernel_call *call)
 {
 	struct silencing *silencing = &user_events->silencing;
 
@@ -57,7 +58,7 @@ int silence_set(struct user_events *user_events, struct holding *holding, bool s
 
 	if (holding->silent == silent)
 		return 0;
-	silence_ask(user_events, holding, silent, &call);
+	silence_queue(user_events, holding, silent, &call);
 	silences_send(user_events);
 	return call.result;
 }
@@ -73,6 +74,6 @@ int on_silence(struct user_events *user_events, struct kernel_call *call, const 
 	if (!holding)
 		return KERNEL_E_NO_SUCH;
 	if (holding->silent != silent)
-		silence_ask(user_events, holding, silent, call);
+		silence_queue(user_events, holding, silent, call);
 	return KERNEL_OK;
 }

@@ -43,7 +43,7 @@ static void print_one(const struct ctl *ctl, const struct silencing *silencing, 
 		fprintf(file, "No tenant matches now. %s.\n", silencing->comes);
 }
 
-static void print_json(const struct ctl *ctl, const struct silence_answer *answer)
+static void mute_print_json(const struct ctl *ctl, const struct silence_answer *answer)
 {
 	struct json json = { .file = ctl->output.file };
 	char pattern[WIRE_TENANT_MAX + 1], path[WIRE_TENANT_MAX + 1];
@@ -92,7 +92,7 @@ static int silencing_run(struct ctl *ctl, const struct silencing *silencing)
 	if (r != EXIT_DONE)
 		return r;
 	if (ctl->output.json)
-		print_json(ctl, &answer);
+		mute_print_json(ctl, &answer);
 	for (size_t i = 0; i < answer.n && !ctl->output.json; i++)
 		print_one(ctl, silencing, answer.rows[i]);
 	r = ctl_finish(ctl);

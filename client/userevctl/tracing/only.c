@@ -23,7 +23,7 @@ struct only_names {
 	size_t n;
 };
 
-static void add_name(struct only_names *names, const char *name)
+static void only_add_name(struct only_names *names, const char *name)
 {
 	if (names->n > 0 && streq(names->name[names->n - 1], name))
 		return;
@@ -65,7 +65,7 @@ int only_begin(struct tracing *tracing, const char *pattern, struct only *only)
 			free(names.name);
 			return EXIT_REFUSED;
 		}
-		add_name(&names, event->name);
+		only_add_name(&names, event->name);
 	}
 	if (names.n > 0 && has_shared_page(tracing)) {
 		r = threads_begin(tracing, pattern, only);
@@ -88,7 +88,7 @@ int only_end(struct tracing *tracing)
 		return threads_end(tracing);
 	for (const struct event *event = NULL; (event = tracing_next(tracing, event));)
 		if (row_find(event->row, "only", &field))
-			add_name(&names, event->name);
+			only_add_name(&names, event->name);
 	if (names.n > 0)
 		r = silence_ask(tracing->ctl, ASK_ALL, names.name, names.n, &only.patterns, &only.answer);
 	free(names.name);
@@ -103,7 +103,7 @@ static void print_tenants_json(const struct only *only, struct json *json)
 	json_end(json, ']');
 }
 
-static void print_json(const struct tracing *tracing, uint64_t events, const struct only *only)
+static void only_print_json(const struct tracing *tracing, uint64_t events, const struct only *only)
 {
 	struct json json = { .file = tracing->ctl->output.file };
 	const bool is_shared = has_shared_page(tracing);
@@ -134,7 +134,7 @@ void only_print(const struct tracing *tracing, uint64_t events, const struct onl
 	FILE *file = tracing->ctl->output.file;
 
 	if (tracing->ctl->output.json) {
-		print_json(tracing, events, only);
+		only_print_json(tracing, events, only);
 	} else {
 		fprintf(file, "%s on, for ", plural(events, "event is", "events are").text);
 		print_tenants(file, only);

@@ -42,7 +42,7 @@ static bool pattern_has(const struct silence_pattern *silenced, const char *cgro
 	return false;
 }
 
-static bool is_wanted(pid_t pid, const struct silence_patterns *patterns)
+static bool thread_is_wanted(pid_t pid, const struct silence_patterns *patterns)
 {
 	char cgroup[WIRE_TENANT_MAX + 1];
 
@@ -88,7 +88,7 @@ static int make_filter(struct text *filter, struct only *only)
 	while ((entry = readdir(proc))) {
 		const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (pid > 0 && is_wanted(pid, &only->patterns))
+		if (pid > 0 && thread_is_wanted(pid, &only->patterns))
 			add_threads(filter, pid, &only->threads);
 	}
 	closedir(proc);
