@@ -140,7 +140,8 @@ static int enabler_unregister(struct enabler *enabler, enum enabler_kind kind, c
 	asked.disable_address = word_of(page, item->bit);
 	/* The kernel searches our address space, whichever data file it is. -ENOENT: the item is silent. */
 	r = ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &asked) < 0 ? -errno : 0;
-	page->items -= kind == ENABLER_REMOVE;
+	/* A page with an enabler that the kernel has kept must stay: another page at its address would have that enabler's bit. */
+	page->items -= kind == ENABLER_REMOVE && (r == 0 || r == -ENOENT);
 	enabler_tidy_page(enabler, page);
 	return r;
 }
