@@ -7,7 +7,7 @@
 
 #include "daemon/registry/silence.h"
 
-/* Makes the rules of the file. `user`: that the daemon becomes. What can't be had is logged. */
+/* Makes the rules of the file. `user`: that the daemon becomes. Logs lines that it cannot use. */
 void last_silence_read(const char *directory, uid_t user, struct registry *);
 /* Writes the rules as they are now. 0 or a negative errno. */
 int last_silence_keep(const char *directory, const struct registry *);

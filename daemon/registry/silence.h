@@ -30,7 +30,7 @@ struct silence_rule {
 TAILQ_HEAD(silence_rules, silence_rule);
 TAILQ_HEAD(silence_waiting, silence_waiter);
 
-/* What has to be done once the kernel has been told of all changes. */
+/* Called when the kernel has answered for all changes. */
 struct silence_waiter {
 	void (*done)(struct silence_waiter *);
 	TAILQ_ENTRY(silence_waiter) entry;
@@ -49,7 +49,7 @@ struct silence {
 	bool walking;
 	bool busy;   /* walking, or the kernel has not answered */
 	bool forced; /* the walk sends all grants, changed or not */
-	bool failed; /* the kernel has refused a call: all are told again */
+	bool failed; /* the kernel has refused a call: the next walk sends all grants again */
 	unsigned tries;
 	unsigned under_way; /* batches */
 	uint32_t entry;	    /* in the ledger, while it is busy */

@@ -14,7 +14,7 @@
 
 /*
  * After any change of the rules a walk along all events compares what the kernel was told of each grant with what the rules say, and sends
- * the differences. A change during a walk begins another one. A grant that the kernel is being asked for is compared when the kernel has
+ * the differences. A change during a walk begins a new walk. A grant that the kernel is being asked for is compared when the kernel has
  * answered. So each grant is right in the end, whatever happens meanwhile, and the kernel carries out calls in their order.
  *
  * The keeper goes on with silent grants when the daemon ends. If that happens during a walk, the next daemon finds a note of it in the

@@ -7,7 +7,7 @@
 #include "client/userevctl/show/tenant_name.h"
 #include "client/userevctl/silence/silence.h"
 
-/* What a command does, and how it is said. */
+/* One of the four commands: its request, and the words of its output. */
 struct silencing {
 	uint16_t asked;
 	const char *rule;  /* of SILENCES: the command ends such rules; NULL: it makes them */

@@ -31,7 +31,7 @@ bool silence_unescape(const char *pattern, char *ret, size_t size);
 /* A tenant's name, or the pattern as it is. Safe to show. */
 struct safe_string silence_shown(const char *pattern);
 
-/* What the daemon has answered. */
+/* The rows of the daemon's answers, one for each pattern. */
 struct silence_answer {
 	struct cursor *rows; /* of each pattern, in their order; copies */
 	size_t n;

@@ -40,7 +40,7 @@ struct tracing {
 
 enum tracing_use {
 	TRACING_ASK_DAEMON,	/* its status alone: the cost does not grow with the events, and no tracefs is needed */
-	TRACING_LOOK_AT_DAEMON, /* as the next one, and fails without a daemon */
+	TRACING_LOOK_AT_DAEMON, /* as TRACING_LOOK, but fails without a daemon */
 	TRACING_LOOK,		/* looks; leaves out the state of events if this user may not read tracefs */
 	TRACING_ACT,
 	TRACING_INSTANCES, /* acts on instances of tracefs alone: events without a daemon are not worth a note */
