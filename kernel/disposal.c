@@ -30,6 +30,7 @@ enum {
 	NUDGE = SIGURG, /* not used otherwise */
 	NUDGE_NS = 1000000,
 	STACK_BYTES = 128 << 10,
+	CREDENTIALS_ROOM = CMSG_SPACE(sizeof(struct ucred)),
 };
 
 static struct {
@@ -58,12 +59,25 @@ static bool disposal_make_timer(timer_t *ret)
 	       timer_create(CLOCK_MONOTONIC, &event, ret) == 0;
 }
 
+/*
+ * With unread packets, the other end would get ECONNRESET before our last one. An empty packet with fds is not the end: the fds of one
+ * that stays keep the other end open if it is among them.
+ */
+static void disposal_read(int fd)
+{
+	ssize_t size;
+	char byte;
+
+	do
+		size = recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
+	while (size > 0 || (size == 0 && transport_look(fd, CREDENTIALS_ROOM) != 0));
+}
+
 static void *disposal_run(void *data _unused_)
 {
 	static const struct itimerspec often = { .it_value.tv_nsec = NUDGE_NS, .it_interval.tv_nsec = NUDGE_NS }, never;
 	timer_t timer;
 	bool has_timer = disposal_make_timer(&timer);
-	char byte;
 
 	pthread_mutex_lock(&disposal.lock);
 	for (;;) {
@@ -78,9 +92,7 @@ static void *disposal_run(void *data _unused_)
 			disposal.count--;
 			pthread_cond_broadcast(&disposal.changed);
 			pthread_mutex_unlock(&disposal.lock);
-			/* With unread data, the other end would get ECONNRESET before our last packet. */
-			while (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
-				;
+			disposal_read(fd);
 			close(fd);
 			pthread_mutex_lock(&disposal.lock);
 		}
@@ -120,7 +132,7 @@ static bool disposal_frees_nothing_else(int fd)
 
 	if (major == 0 && (uname(&kernel) < 0 || sscanf(kernel.release, "%u.%u", &major, &minor) != 2))
 		return false;
-	return (major > 6 || (major == 6 && minor >= 9)) && transport_look(fd, CMSG_SPACE(sizeof(struct ucred))) == 0;
+	return (major > 6 || (major == 6 && minor >= 9)) && transport_look(fd, CREDENTIALS_ROOM) == 0;
 }
 
 int disposal_close(int fd)

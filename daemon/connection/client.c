@@ -6,8 +6,8 @@
  * that is not read has a timeout, as has a new connection without a request.
  *
  * Nor is a client read while data files that it was sent lie unread in its socket: they count against the fds that this
- * daemon may send (inflight.c). The status page does not count here: it is sent once for a connection, and programs send the
- * next request before they read it. A connection that ends with unread fds counts as one of its tenant's connections until
+ * daemon may send (inflight.c). That has a timeout, too. The status page does not count here: it is sent once for a connection, and
+ * programs send the next request before they read it. A connection that ends with unread fds counts as one of its tenant's connections until
  * the peer has read all, or closed its end.
  *
  * Once its connection is deposited (deposit.c), a request stays in the client's socket until its answer is sent. If this process ends
@@ -87,6 +87,7 @@ static void client_read_request(struct client *client)
 	if (client->files_unread && inflight_remains(client)) {
 		client->stall = STALL_UNREAD;
 		inflight_await(client);
+		deadline_set(client);
 		return;
 	}
 	client->in_socket = client->deposited;
@@ -397,10 +398,9 @@ void clients_sweep(struct connections *connections)
 			client_stop(client);
 			shutdown(client->fd, SHUT_RDWR);
 			client_release(client, left);
-		} else if (inflight_remains(client) && inflight_await(client)) {
+		} else if (inflight_remains(client) && inflight_await(client) && connection_empty(client->fd)) {
 			/* The peer has fds in its queue. The keeper keeps its copy of the connection, for the next daemon. */
 			client_stop(client);
-			shutdown(client->fd, SHUT_RDWR);
 			client_release(client, UINT_MAX);
 			holder_enter(&client->holder);
 			deposit_connection(client);

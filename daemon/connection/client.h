@@ -59,6 +59,11 @@ void client_send(struct client *, const int *fds, size_t n);
 
 /* Ends a connection after our last packet, which the other side can still read. The fd stays the caller's. */
 void connection_end(struct connections *, int fd);
+/*
+ * Ends a connection, and has another thread read whatever was sent to us: the peer's own end may be among the fds there, and stay open as
+ * long as they are unread. The fd stays the caller's. False: no fd is left.
+ */
+bool connection_empty(int fd);
 /* Sends the reason in one last ERROR packet and disconnects. */
 void client_disconnect(struct client *, uint32_t serial, uint32_t refusal, const char *format, ...) _printf_(4, 5);
 /* As client_disconnect(), for a refusal that has already been counted and logged. */

@@ -46,7 +46,7 @@ static void on_deadlines(struct ev_loop *loop _unused_, ev_timer *w, int events 
 		next = TAILQ_NEXT(client, deadline);
 		if (clock_now() - client->since < connections->registry->options->client_timeout)
 			break;
-		if (client->waiting && !client->later) {
+		if ((client->waiting && !client->later) || client->stall == STALL_UNREAD) {
 			refusal_note(connections->registry, client->holder.tenant, NULL, REFUSAL_TOO_SLOW,
 				     "it does not read its answers");
 			client_close(client);

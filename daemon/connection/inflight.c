@@ -66,8 +66,10 @@ void inflight_undo(struct client *client, size_t n)
 		return;
 	client->files_unread = false;
 	client->awaited = false;
-	if (client->stall == STALL_UNREAD)
+	if (client->stall == STALL_UNREAD) {
 		client->stall = STALL_NONE;
+		deadline_clear(client);
+	}
 }
 
 void inflight_restore(struct client *client)

@@ -11,6 +11,7 @@
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/tenant.h"
+#include "kernel/disposal.h"
 #include "protocol/transport.h"
 
 /* The answer has left. */
@@ -80,6 +81,14 @@ void connection_end(struct connections *connections, int fd)
 		if (size >= 0 ? size == 0 && !from.known : size != -EMSGSIZE)
 			break;
 	}
+}
+
+bool connection_empty(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	disposal_close(copy);
+	return copy >= 0;
 }
 
 static void client_hang_up(struct client *client)

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include "protocol/transport.h"
 #include "tests/integration/actor.h"
 #include "tests/integration/batch.h"
 #include "tests/integration/fixture.h"
@@ -98,6 +99,32 @@ DAEMON_TEST(closed_connection_leaves_nothing_in_flight)
 	close(leave_files_unread(fixture));
 	await_status(fixture, "connections=0");
 	expect_status(fixture, "in_flight=0");
+}
+
+/* Then the client's end lies in the daemon's, and nobody else has it. Since Linux 6.16 the kernel refuses to send it. */
+static void send_itself_and_end(int socket)
+{
+	(void)transport_send(socket, "x", 1, &socket, 1, 0);
+	close(socket);
+}
+
+DAEMON_TEST(connection_that_is_sent_over_itself_ends)
+{
+	int socket = raw_connect(fixture->socket);
+
+	ck_assert(actor_greet(socket));
+	await_status(fixture, "in_flight=1");
+	send_itself_and_end(socket);
+	await_status(fixture, "connections=0 in_flight=0");
+}
+
+DAEMON_TEST(connection_that_is_sent_over_itself_behind_unread_files_ends, .options = { "--client-timeout=1" })
+{
+	int socket = leave_files_unread(fixture);
+
+	send_register(socket, "another u32 a");
+	send_itself_and_end(socket);
+	await_status(fixture, "connections=0 in_flight=0");
 }
 
 DAEMON_TEST(ended_connection_keeps_its_place_among_the_maximum, .policy = "[Daemon]\nDefaultMaxConnections=1\n")
