@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 #include "daemon/process/clock.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/silence.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
 
@@ -101,6 +102,10 @@ void numbers_of_tenant(const struct tenant *tenant, struct number ret[NUMBERS_OF
 		  "Records that the tenant did not write because they were too big.", tenant->too_big },
 		{ "throttled", "tenant_throttled", NUMBER_COUNTER,
 		  "Times that the tenant's request rate limit delayed a client.", tenant->throttled },
+		{ NULL, "tenant_muted", NUMBER_GAUGE, "1 if an admin has muted the tenant, otherwise 0.",
+		  tenant->muted && silence_is_possible(tenant->registry) },
+		{ NULL, "tenant_blocked", NUMBER_GAUGE, "1 if an admin has blocked the tenant, otherwise 0.",
+		  tenant->blocked },
 	};
 	memcpy(ret, numbers, sizeof(numbers));
 }

@@ -172,7 +172,7 @@ OF_TENANTS = {"events": "tenant_events", "events_max": "tenant_events_max", "res
               "too_big": "tenant_oversized_records_total", "throttled": "tenant_throttled_total",
               "files": "tenant_files", "files_max": "tenant_files_max", "leases": "tenant_leases",
               "leases_max": "tenant_leases_max", "waiting_bytes": "tenant_waiting_bytes",
-             "in_flight": "tenant_fds_in_flight"}
+             "in_flight": "tenant_fds_in_flight", "muted": "tenant_muted", "blocked": "tenant_blocked"}
 
 
 def compare(daemon, text):
@@ -247,6 +247,10 @@ def check_cgroups():
             text = daemon.text()
             check("a tenant that is a cgroup has the numbers of userevctl tenants", compare(daemon, text))
             expect("its reserve is there", values(parse(text), "tenant_reserved_events") == [5], text.decode())
+            expect("it is muted", daemon.ctl("mute", daemon.json("tenants")[0]["tenant"]).returncode == 0)
+            text = daemon.text()
+            check("a muted tenant has the numbers of userevctl tenants", compare(daemon, text))
+            expect("one is for being muted", values(parse(text), "tenant_muted") == [1], text.decode())
 
 
 # userevctl metrics --output
