@@ -309,7 +309,7 @@ format:
 
 SUITE_OBJECTS := $(B)/tests/suite.o
 FIXTURE_OBJECTS := $(addprefix $(B)/tests/integration/,cgroups.o fixture.o keeper.o kernel_events.o machine.o pair.o \
-	programs.o raw.o samples.o scene.o tracer.o) \
+	programs.o raw.o samples.o scene.o silence.o tracer.o) \
 	$(B)/kernel/probe.o $(B)/kernel/rpc/message.o $(PROTOCOL_OBJECTS)
 
 $(B)/tests/%.o: EXTRA_CFLAGS = $(call pkg,--cflags,check libtracefs) -Wno-format-nonliteral

@@ -193,6 +193,17 @@ class Bench:
             wrong += "\n" + "\n".join(daemon.log().splitlines()[-12:])
         return daemon.plan.failed() > 0, daemon.plan.where(), wrong
 
+    def run_all(self, injections):
+        """For each: (it, whether it was reached, its place, the error or "")"""
+        for injection in injections:
+            result = self.run(injection)
+            # The order of calls varies.
+            for _ in range(TRIES - 1):
+                reached, _, wrong = result
+                if not reached and not wrong and injection.n <= self.calls[injection.function]:
+                    result = self.run(injection)
+            yield (injection, *result)
+
 
 def check_rest(daemon):
     """A failing call is not repeated without a pause."""
@@ -240,13 +251,8 @@ def work(number, make, tasks, results):
     bench = Bench(number, make)
     bench.measure()
     for task in iter(tasks.get, None):
-        for injection in task:
-            reached, where, wrong = bench.run(injection)
-            # The order of calls varies.
-            for _ in range(TRIES - 1):
-                if not reached and not wrong and injection.n <= bench.calls[injection.function]:
-                    reached, where, wrong = bench.run(injection)
-            results.put((injection, reached, where, wrong))
+        for result in bench.run_all(task):
+            results.put(result)
     results.put(None)
 
 

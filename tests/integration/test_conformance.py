@@ -206,15 +206,17 @@ def run_driver(language, command, cases):
     return backend
 
 
-def backend_is_older():
-    return os.path.exists("/sys/kernel/tracing/user_events_data") and not os.path.exists("/proc/sys/kernel/user_events_max")
+def default_languages():
+    """All where the backend is embedded. Programs of shells write with the library for C, and before Linux 6.4 all clients see one page."""
+    if not os.path.exists("/sys/kernel/tracing/user_events_data"):
+        return list(DRIVERS)
+    return ["C", "Python"] if os.path.exists("/proc/sys/kernel/user_events_max") else ["C"]
 
 
 def main():
     with open(SUITE + "/cases.json", encoding="utf-8") as file:
         cases = json.load(file)
-    # With the status page of older kernels, clients see the same page and files.
-    wanted = sys.argv[1:] or (["C"] if backend_is_older() else DRIVERS)
+    wanted = sys.argv[1:] or default_languages()
     for language, command in DRIVERS.items():
         if language in wanted:
             print(f"backend: {run_driver(language, command, cases)}")

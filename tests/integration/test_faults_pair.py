@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from checks import check, sum_up  # noqa: E402
 from pair import Pair  # noqa: E402
-from sweep import Injection, sweep, sweep_sample  # noqa: E402
+from sweep import Bench, Injection, Tally, sample_of  # noqa: E402
 
 # Only a small sample with the status page: nearly all of these calls are the same on each kernel.
 HAS_STATUS_PAGE = not os.path.exists("/proc/sys/kernel/user_events_max")
@@ -35,20 +35,36 @@ FOUND = (
 )
 
 
-def check_found():
+def measured(victim):
+    bench = Bench(0, functools.partial(Pair, victim=victim))
+    bench.measure()
+    return bench
+
+
+def tally_of(bench, injections):
+    tally = Tally()
+    for result in bench.run_all(injections):
+        tally.add(*result)
+    return tally
+
+
+def check_found(benches):
     for sentence, victim, faults in FOUND:
-        tally = sweep([faults], 1, functools.partial(Pair, victim=victim))
+        tally = tally_of(benches[victim], faults)
         check(sentence, tally.failures() or ("" if tally.total() else "none of these calls was made: their numbers have changed"))
 
 
-def check_sample(victim):
-    tally, everything = sweep_sample(SAMPLE, 1, functools.partial(Pair, victim=victim))
-    check(f"after a failed call of the {victim} both go on or end with a message ({tally.total()} of {everything})", tally.failures())
+def check_sample(victim, bench):
+    everything = [injection for task in sample_of(bench.calls, [], 1) for injection in task]
+    tally = tally_of(bench, everything[::max(1, len(everything) // SAMPLE)])
+    print(tally.summary())
+    check(f"after a failed call of the {victim} both go on or end with a message ({tally.total()} of {len(everything)})", tally.failures())
     check("most of these calls were reached", tally.total() < SAMPLE // 2)
 
 
+BENCHES = {victim: measured(victim) for victim in ("daemon", "keeper")}
 if not HAS_STATUS_PAGE:
-    check_found()
-check_sample("daemon")
-check_sample("keeper")
+    check_found(BENCHES)
+for name, its_bench in BENCHES.items():
+    check_sample(name, its_bench)
 sum_up()

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * Events that are on for one tenant alone, muted tenants and blocked ones: userevctl's commands, and the truth about them in pages, in
- * the tracer's records, and in the system calls of programs.
- */
+/* Events that are on for one tenant alone: userevctl's commands, and the truth in pages, in the tracer's records, and in system calls. */
 
 #include <signal.h>
 #include <stdio.h>
@@ -16,75 +13,9 @@
 #include <linux/ptrace.h>
 
 #include "client/userev.h"
-#include "tests/integration/batch.h"
-#include "tests/integration/cgroups.h"
 #include "tests/integration/machine.h"
-#include "tests/integration/member.h"
-#include "tests/integration/pair.h"
 #include "tests/integration/policy.h"
-
-/* The tests are root, in what looks like a container, with files that no guard may protect. */
-#define ROOT_IS_TRUSTED	  "[/**]\nAllowHostRoot=yes\n"
-#define SILENT_TEST(name) DAEMON_TEST(name, .policy = ROOT_IS_TRUSTED, .needs_cgroups = "tenants of their own")
-
-static char output[16384];
-
-/* userevctl's exit status; its output is in `output`. */
-static int run_ctl(const struct fixture *fixture, const char *const *words)
-{
-	const char *argv[16] = { built("userevctl") };
-	size_t n = 1;
-
-	while (*words && n < ARRAY_SIZE(argv) - 1)
-		argv[n++] = *words++;
-	return run_command(fixture, output, sizeof(output), argv);
-}
-
-#define CTL(...) run_ctl(fixture, (const char *const[]){ __VA_ARGS__, NULL })
-#define expect_ctl(status, words, ...)                                                                                 \
-	do {                                                                                                           \
-		ck_assert_msg(CTL(__VA_ARGS__) == (status), "%s", output);                                             \
-		ck_assert_msg(strstr(output, words), "'%s': %s", words, output);                                       \
-	} while (0)
-
-/* A program in a cgroup, of which the test has the connection and the page. */
-struct program {
-	struct actor actor;
-	struct member member;
-	char path[256], pid[16];
-};
-
-static struct program program_in(const struct fixture *fixture, const char *name, const char *description)
-{
-	const char *directory = make_cgroup(name);
-	struct program program;
-	void *memory;
-
-	string_copy(program.path, sizeof(program.path), cgroup_path(directory));
-	program.actor = actor_in(fixture, directory, 0);
-	snprintf(program.pid, sizeof(program.pid), "%d", (int)program.actor.pid);
-	memory = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, program.actor.page, 0);
-	ck_assert_ptr_ne(memory, MAP_FAILED);
-	program.member = (struct member){ .socket = program.actor.socket, .stream = -1, .page = memory };
-	if (description)
-		member_register(&program.member, description);
-	return program;
-}
-
-static void program_end(struct program *program)
-{
-	munmap((void *)(uintptr_t)program->member.page, WIRE_PAGE_BYTES);
-	fd_close(program->member.stream);
-	actor_end(&program->actor);
-}
-
-#define PROGRAM(name, cgroup, description)                                                                             \
-	_cleanup_(program_end) struct program name = program_in(fixture, cgroup, description)
-
-static bool is_on(const struct program *program)
-{
-	return member_is_on(&program->member, 0);
-}
+#include "tests/integration/silence.h"
 
 /* --- one tenant --- */
 
@@ -110,7 +41,7 @@ SILENT_TEST(event_is_on_for_one_tenant_alone)
 		return;
 	}
 	expect_ctl(EXIT_SUCCESS, "1 event is on, for ", "enable", "alone", "--tenant", one.path);
-	ck_assert_msg(strstr(output, "alone: off for 2 other tenants."), "%s", output);
+	ck_assert_msg(strstr(ctl_output, "alone: off for 2 other tenants."), "%s", ctl_output);
 	ck_assert(is_on(&one) && !is_on(&two) && !is_on(&three));
 	/* Another tracer changes nothing about that. */
 	trace(fixture, "alone", true);
@@ -187,7 +118,7 @@ SILENT_TEST(name_of_a_tenant_is_looked_up_once)
 	expect_ctl(EXIT_SUCCESS, "", "name", "--engine", "podman", two.path, "shop");
 	ck_assert(!is_on(&one) && is_on(&two));
 	expect_ctl(EXIT_FAILURE, "2 tenants are called 'shop'", "block", "shop");
-	ck_assert_msg(strstr(output, one.path) && strstr(output, two.path), "%s", output);
+	ck_assert_msg(strstr(ctl_output, one.path) && strstr(ctl_output, two.path), "%s", ctl_output);
 	/* A glob means all of them. */
 	expect_ctl(EXIT_SUCCESS, "is muted", "mute", "sho*");
 	ck_assert(!is_on(&one) && !is_on(&two));
@@ -218,245 +149,6 @@ DAEMON_TEST(event_is_kept_for_one_tenant, .policy = ROOT_IS_TRUSTED "[Event kept
 	ck_assert(!file_has_line("/etc/userevd/kept-events", "kept_alone ", one.path));
 	expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "kept_alone");
 	ck_assert(!file_has_line("/etc/userevd/kept-events", "kept_alone", ""));
-}
-
-/* --- muted --- */
-
-SILENT_TEST(muted_tenant_is_silent_within_100_ms)
-{
-	enum { EVENTS = 100 };
-	static char names[EVENTS][32];
-	const char *list[EVENTS];
-	PROGRAM(noisy, "noisy", "loud u32 x");
-	PROGRAM(other, "other", "loud u32 x");
-	_cleanup_(fd_closep) int control = raw_connect(fixture->control);
-	const char *path = noisy.path;
-	struct batch batch;
-	uint64_t begun, took;
-
-	if (!has_a_page_per_tenant(fixture)) {
-		expect_ctl(EXIT_FAILURE, "one page", "mute", noisy.path);
-		return;
-	}
-	for (unsigned i = 0; i < EVENTS; i++) {
-		snprintf(names[i], sizeof(names[i]), "loud_%u u32 x", i);
-		list[i] = names[i];
-	}
-	batch_register(noisy.actor.socket, list, EVENTS, &batch, NULL);
-	expect_ctl(EXIT_SUCCESS, "101 events are on", "enable", "loud*");
-	ck_assert(is_on(&noisy) && is_on(&other));
-	begun = clock_us();
-	raw_strings(KIND_SILENCE, ASK_MUTE, &path, 1, 0);
-	ck_assert_int_eq(raw_send(control), 0);
-	/* With the last of its events. */
-	for (unsigned i = 0; i < EVENTS; i++)
-		while (noisy.member.page[batch.answer[i].bit / 8] >> batch.answer[i].bit % 8 & 1 || is_on(&noisy))
-			usleep(100);
-	took = clock_us() - begun;
-	printf("muted, with %u events that are on: %lu us\n", EVENTS + 1, (unsigned long)took);
-	ck_assert_uint_lt(took, is_emulated() ? 1000000 : 100000);
-	ck_assert(is_on(&other));
-	expect_ctl(EXIT_SUCCESS, "muted already", "mute", noisy.path);
-	expect_ctl(EXIT_SUCCESS, "muted", "tenants");
-	expect_ctl(EXIT_SUCCESS, "\"muted\":true", "tenants", "--json", noisy.path);
-	expect_ctl(EXIT_SUCCESS, "Muted: ", "status");
-	/* Also events that are switched on later. */
-	expect_ctl(EXIT_SUCCESS, "on", "enable", "loud", "--tenant", noisy.path);
-	ck_assert(!is_on(&noisy) && !is_on(&other));
-	expect_ctl(EXIT_SUCCESS, "on", "enable", "loud");
-	/* A reload keeps it. */
-	expect_ctl(EXIT_SUCCESS, "", "reload");
-	ck_assert(!is_on(&noisy) && is_on(&other));
-	expect_ctl(EXIT_SUCCESS, "not muted any more", "unmute", noisy.path);
-	ck_assert(is_on(&noisy));
-	expect_ctl(EXIT_SUCCESS, "is muted", "mute", noisy.pid);
-	ck_assert(!is_on(&noisy));
-	expect_ctl(EXIT_SUCCESS, "not muted any more", "unmute", noisy.pid);
-	ck_assert(is_on(&noisy));
-	expect_ctl(EXIT_FAILURE, "no tenant is muted", "unmute", noisy.path);
-	expect_ctl(EXIT_SUCCESS, "off", "disable", "loud*");
-}
-
-/* --- blocked --- */
-
-static void expect_blocked(int socket)
-{
-	struct string_item sentence;
-	struct raw_reply reply;
-	uint32_t refusal;
-
-	raw_receive(socket, &reply);
-	ck_assert_uint_eq(reply.message.kind, KIND_ERROR);
-	ck_assert_int_eq(decode_error(reply.message.body, &refusal, &sentence), 0);
-	ck_assert_uint_eq(refusal, REFUSAL_NOT_PERMITTED);
-	ck_assert(memmem(sentence.text, sentence.length, "the admin has blocked this tenant", 33));
-	raw_reply_deinit(&reply);
-	expect_hang_up(socket);
-}
-
-/* A new program in that cgroup. */
-static void expect_refused(const struct fixture *fixture, const char *cgroup)
-{
-	char directory[256];
-	const struct actor_as as = { .cgroup = directory };
-	struct actor actor;
-
-	string_copy(directory, sizeof(directory), make_cgroup(cgroup));
-	actor_connect(&actor, fixture->socket, &as);
-	expect_blocked(fd_steal(&actor.socket));
-	actor_end(&actor);
-}
-
-SILENT_TEST(blocked_tenant_is_kept_out_until_unblocked)
-{
-	PROGRAM(out, "out", "outside u32 x");
-	PROGRAM(idle, "out", NULL);
-	PROGRAM(other, "other", "outside u32 x");
-	const bool own_pages = has_a_page_per_tenant(fixture);
-	const uint32_t record[] = { out.member.answer.index, 7 };
-	struct seen seen;
-
-	trace(fixture, "outside", true);
-	expect_ctl(EXIT_SUCCESS, "2 connections are closed", "block", out.path);
-	ck_assert_msg(strstr(output, "to the 1 data file that they have"), "%s", output);
-	ck_assert_msg(!strstr(output, "one page") == own_pages, "%s", output);
-	expect_blocked(dup(out.actor.socket));
-	expect_blocked(dup(idle.actor.socket));
-	ck_assert(is_on(&out) == !own_pages && is_on(&other));
-	/* The file that it holds may still be written to. */
-	see(fixture, "outside", &seen);
-	ck_assert_int_eq(write(out.member.stream, record, sizeof(record)), sizeof(record));
-	see(fixture, "outside", &seen);
-	ck_assert_uint_eq(seen.records, !keeps_records_itself(fixture));
-	expect_ctl(EXIT_SUCCESS, "blocked", "tenants");
-	expect_ctl(EXIT_SUCCESS, "Blocked: ", "status");
-	expect_refused(fixture, "out");
-	expect_ctl(EXIT_SUCCESS, "not blocked any more", "unblock", out.path);
-	{
-		PROGRAM(back, "out", "outside u32 x");
-
-		ck_assert(is_on(&back));
-	}
-	trace(fixture, "outside", false);
-}
-
-/* --- restarts --- */
-
-PAIR_TEST(silence_survives_daemon_and_keeper, "--guard=prefer")
-{
-	if (!need_cgroups("tenants of their own") || !has_a_page_per_tenant(fixture))
-		return;
-	fixture_write_policy(fixture, ROOT_IS_TRUSTED);
-	pair_restart_daemon(pair, SIGTERM);
-	pair_wait(pair);
-	{
-		PROGRAM(one, "one", "survives u32 x");
-		PROGRAM(two, "two", "survives u32 x");
-		PROGRAM(muted, "muted", "survives u32 x");
-
-		expect_ctl(EXIT_SUCCESS, "on", "enable", "survives", "--tenant", one.path, "--tenant", muted.path);
-		expect_ctl(EXIT_SUCCESS, "is muted", "mute", muted.path);
-		trace(fixture, "survives", true);
-		for (unsigned round = 0; round < 6; round++) {
-			ck_assert(is_on(&one) && !is_on(&two) && !is_on(&muted));
-			member_emit(&one.member, 0, round);
-			if (round % 3 == 0) {
-				pair_restart_daemon(pair, round == 0 ? SIGKILL : SIGTERM);
-			} else if (round % 3 == 1) {
-				pair_end_keeper(pair, SIGKILL);
-				pair_start_keeper(pair);
-			} else {
-				expect_ctl(EXIT_SUCCESS, "", "reload");
-			}
-			pair_wait(pair);
-			/* Bits are brought up to date by the keeper's successor. */
-			expect_account(one.actor.socket, "leases=1");
-			ck_assert(tracer_switch(&fixture->tracer, "survives", false));
-			ck_assert(tracer_switch(&fixture->tracer, "survives", true));
-			/* A program that comes later, too. */
-			{
-				PROGRAM(late, "late", "survives u32 x");
-
-				ck_assert(!is_on(&late));
-			}
-		}
-		expect_traced(fixture, &one.member, 0);
-		expect_ctl(EXIT_SUCCESS, "not muted any more", "unmute", muted.path);
-		ck_assert(is_on(&one) && !is_on(&two) && is_on(&muted));
-		expect_ctl(EXIT_SUCCESS, "is on.", "enable", "survives");
-		ck_assert(is_on(&one) && is_on(&two) && is_on(&muted));
-		trace(fixture, "survives", false);
-		expect_ctl(EXIT_SUCCESS, "is off.", "disable", "survives");
-	}
-}
-
-/* On each kernel. */
-PAIR_TEST(blocked_tenant_stays_out_over_restarts, "--guard=prefer")
-{
-	char path[256];
-
-	if (!need_cgroups("tenants of their own"))
-		return;
-	string_copy(path, sizeof(path), cgroup_path(make_cgroup("stays-out")));
-	expect_ctl(EXIT_SUCCESS, "is blocked", "block", path);
-	for (unsigned round = 0; round < 3; round++) {
-		expect_refused(fixture, "stays-out");
-		if (round == 1) {
-			pair_end_keeper(pair, SIGKILL);
-			pair_start_keeper(pair);
-			ck_assert(eventually(log_has(fixture, "a new keeper has taken over")));
-		} else {
-			pair_restart_daemon(pair, round == 0 ? SIGKILL : SIGTERM);
-		}
-		pair_wait(pair);
-	}
-	expect_refused(fixture, "stays-out");
-	expect_ctl(EXIT_SUCCESS, "not blocked any more", "unblock", path);
-}
-
-enum { NOBODY = 65534 };
-
-static void kept_by_embedded_with(struct pair *pair, struct fixture *fixture, const char *directory)
-{
-	char option[128];
-
-	snprintf(option, sizeof(option), "--state-directory=%s", directory);
-	pair->options[1] = "--user=nobody";
-	pair->options[2] = option;
-	ck_assert(geteuid() != 0 || chown(directory, NOBODY, NOBODY) == 0);
-	pair_restart_daemon(pair, SIGTERM);
-	pair_wait(pair);
-	expect_ctl(EXIT_SUCCESS, "is muted", "mute", "/some/container");
-	expect_ctl(EXIT_SUCCESS, "is blocked", "block", "/other/*");
-	ck_assert_msg(!strstr(output, "daemon"), "%s", output);
-	for (unsigned round = 0; round < 2; round++) {
-		pair_restart_daemon(pair, round == 0 ? SIGKILL : SIGTERM);
-		pair_wait(pair);
-		expect_ctl(EXIT_SUCCESS, "Muted: /some/container", "status");
-		expect_ctl(EXIT_SUCCESS, "Blocked: /other/*", "status");
-	}
-	expect_ctl(EXIT_SUCCESS, "not muted any more", "unmute", "/some/container");
-	expect_ctl(EXIT_SUCCESS, "not blocked any more", "unblock", "/other/*");
-	pair_restart_daemon(pair, SIGKILL);
-	pair_wait(pair);
-	expect_ctl(EXIT_SUCCESS, "\"silences\":0", "status", "--json");
-}
-
-/* Without a keeper nothing but a file outlives the daemon. */
-TEST(rules_survive_an_embedded_daemon_in_a_file)
-{
-	struct pair pair;
-	char directory[64], path[128];
-
-	make_temporary_directory(directory, sizeof(directory));
-	pair_start_embedded(&pair);
-	kept_by_embedded_with(&pair, &pair.fixture, directory);
-	pair_stop(&pair);
-	snprintf(path, sizeof(path), "%s/silence", directory);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/policy", directory);
-	unlink(path);
-	ck_assert_int_eq(rmdir(directory), 0);
 }
 
 /* --- hundreds of tenants --- */
@@ -563,7 +255,7 @@ static uint64_t timed_ctl(const struct fixture *fixture, const char *const *word
 {
 	const uint64_t begun = clock_us();
 
-	ck_assert_msg(run_ctl(fixture, words) == EXIT_SUCCESS, "%s", output);
+	ck_assert_msg(run_ctl(fixture, words) == EXIT_SUCCESS, "%s", ctl_output);
 	return clock_us() - begun;
 }
 
@@ -608,10 +300,10 @@ SILENT_TEST(other_tenants_make_no_system_call)
 	ck_assert_uint_eq(seen.records, TESTS);
 	ck_assert_int_eq(seen.pid, tickers[n / 2].pid);
 	/* Muted, that one pays a load and a test, too. */
-	ck_assert_msg(CTL("mute", chosen) == EXIT_SUCCESS, "%s", output);
+	ck_assert_msg(CTL("mute", chosen) == EXIT_SUCCESS, "%s", ctl_output);
 	calls = ticker_trace(&tickers[n / 2]);
 	ck_assert_uint_eq(calls.writes + calls.others, 0);
-	ck_assert_msg(CTL("unmute", chosen) == EXIT_SUCCESS, "%s", output);
+	ck_assert_msg(CTL("unmute", chosen) == EXIT_SUCCESS, "%s", ctl_output);
 	trace(fixture, "ticks", false);
 	one_off = TIMED("disable", "ticks");
 	printf("%u tenants, userevctl enable and disable: for all %lu and %lu us, for one %lu and %lu us\n", n,
