@@ -74,8 +74,10 @@ prepare_containers()
 		systemctl start dbus.socket systemd-logind systemd-machined
 }
 
+# Another test in this guest may have left its daemon.
 prepare_files()
 {
+	! systemctl is-active --quiet "${sockets[@]}" || systemctl stop "${sockets[@]}" userevd userevd-keeper
 	install_it && systemctl start "${sockets[@]}" && prepare_containers
 }
 

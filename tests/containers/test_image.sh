@@ -126,6 +126,7 @@ records_are_missing_once_at_most()
 	awk -v killed="$(cat "$scratch/killed")" 'match($0, /ns=(0x[0-9a-f]+ \()?[0-9]+/) {
 			ns = substr($0, RSTART, RLENGTH)
 			sub(/.*[=(]/, "", ns)
+			ns += 0
 			if (last && ns != last + 1000) { print "after " last ": " ns; if (last < killed) bad++ }
 			last = ns
 			n++

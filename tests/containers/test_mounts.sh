@@ -41,7 +41,7 @@ works_in()
 
 starts_without_events()
 {
-	in_container -- userevctl emit 'missing u32 x' x=1 && says 'in a container, on its host' exits 3 in_container -- userevctl emit --require 'missing u32 x' x=1
+	in_container -- userevctl emit 'missing u32 x' x=1 && says "'userevctl doctor' shows why" exits 3 in_container -- userevctl emit --require 'missing u32 x' x=1
 }
 
 # --- the mount ---
