@@ -4,7 +4,7 @@
 # run-tests.sh [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon
 # and tools of a build, one after the other, and sums up. --beside and --guest start in the background, beside the rest of the
 # arguments. A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12 or 6.1; with two
-# processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, 6.12+image, 6.12+packages, or 6.12+early, where userevd and its clients are
+# processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, 6.12+mounts, 6.12+image, 6.12+privileges, 6.12+packages, or 6.12+early, where userevd and its clients are
 # installed before systemd starts; with systemd and cgroups of version 1 6.12+legacy, and of both versions 6.12+hybrid; without any
 # cgroups 6.12+bare. Any other word behind the "+" only names a second guest.
 # The first "--" may be left out.
@@ -157,7 +157,7 @@ start_guest()
 	local kernel=${1%+*} build=$2 folder=$2/logs/linux-$1 option=()
 	case $1 in
 	*+two) option=(--processors=2) ;;
-	*+systemd | *+containers | *+image | *+packages) option=(--systemd --memory=3072) ;;
+	*+systemd | *+containers | *+mounts | *+image | *+privileges | *+packages) option=(--systemd --memory=3072) ;;
 	# crun refuses hosts where version 2 has controllers, and Linux 6.12 without MEMCG_V1 and CPUSETS_V1 has these two only there.
 	*+hybrid) option=(--systemd --memory=3072 --append='systemd.unified_cgroup_hierarchy=0 cgroup_disable=memory,cpuset') ;;
 	*+legacy) option=(--systemd --memory=3072 --append='systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1') ;;

@@ -168,9 +168,10 @@ check-containers: test-dependencies kernels
 	$(call install_packages,$(ENGINE_PACKAGES))
 	$(Q)$(BUILD) build-tests $(if $(ENGINES),packages,images)
 	$(Q)AT_ONCE=$$(nproc) ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) \
-		$(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS) $(if $(ENGINES),,tests/containers/test_mounts.sh tests/integration/test_name.sh)) \
+		$(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS) $(if $(ENGINES),,tests/integration/test_name.sh)) \
 		--guest 6.12+packages $(B) $(UPGRADE_TESTS) \
-		$(if $(ENGINES),,--guest 6.12+image $(B) $(IMAGE_TESTS) $(PRIVILEGE_TESTS) \
+		$(if $(ENGINES),,$(KERNELS:%=--guest %+mounts $(B) tests/containers/test_mounts.sh) \
+			--guest 6.12+image $(B) $(IMAGE_TESTS) --guest 6.12+privileges $(B) $(PRIVILEGE_TESTS) \
 			--guest 6.12+hybrid $(B) $(OLD_TESTS) $(OLD_CONTAINER_TESTS) --guest 6.12+legacy $(B) $(OLD_TESTS) $(OLD_CONTAINER_TESTS))
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
