@@ -8,57 +8,7 @@
 #include "daemon/registry/event.h"
 #include "daemon/registry/silencing.h"
 #include "protocol/row.h"
-#include "tests/unit/fake_kernel.h"
-
-#define EVENT "event u32 x"
-
-/* Items with a flag begin with '=' (the name of an event) or '<' (the cgroup of a process). */
-static void say_silence(struct end *admin, uint16_t asked, const char *const *items)
-{
-	struct packet packet = begin(admin, KIND_SILENCE);
-	const size_t mark = encode_list(&packet, asked);
-	uint16_t n = 0;
-
-	for (; items[n]; n++) {
-		const uint16_t flags = *items[n] == '=' ? SILENCE_OF_EVENT : *items[n] == '<' ? SILENCE_OF_PROCESS : 0;
-		const char *text = items[n] + (flags != 0);
-
-		encode_string(&packet, flags, text, strlen(text));
-	}
-	encode_count(&packet, mark, n);
-	say(admin, &packet);
-}
-
-#define SAY(admin, asked, ...) say_silence(admin, asked, (const char *const[]){ __VA_ARGS__, NULL })
-
-struct outcome {
-	uint64_t on, off, tenants, events, files, connections;
-	bool changes;
-	char tenant[128];
-};
-
-/* With the numbers of the last pattern. */
-static struct outcome expect_done(struct end *admin, uint16_t patterns)
-{
-	struct outcome outcome = { 0 };
-	struct cursor rows, row;
-	uint16_t count;
-
-	ck_assert_int_eq(decode_rows(expect(admin, KIND_ROWS)->body, &count, &rows), 0);
-	ck_assert_uint_eq(count, 1 + patterns);
-	row = next_row(&rows);
-	outcome.on = row_get_u64(row, "on");
-	outcome.off = row_get_u64(row, "off");
-	while (patterns-- > 0)
-		row = next_row(&rows);
-	outcome.tenants = row_get_u64(row, "tenants");
-	outcome.events = row_get_u64(row, "events");
-	outcome.files = row_get_u64(row, "files");
-	outcome.connections = row_get_u64(row, "connections");
-	outcome.changes = row_get_u64(row, "changes");
-	row_get_string(row, "tenant", outcome.tenant, sizeof(outcome.tenant));
-	return outcome;
-}
+#include "tests/unit/daemon/admin/silence_requests.h"
 
 static void expect_not_done(struct end *admin, uint32_t refusal, const char *words)
 {
@@ -66,24 +16,6 @@ static void expect_not_done(struct end *admin, uint32_t refusal, const char *wor
 
 	ck_assert_msg(memmem(sentence.text, sentence.length, words, strlen(words)), "'%.*s'", (int)sentence.length,
 		      sentence.text);
-}
-
-static bool is_silent_on(uint32_t page, const char *text)
-{
-	for (size_t i = 0; i < SLOTS; i++)
-		if (fake.slot[i].there && fake.slot[i].page == page && streq(fake.slot[i].text, text))
-			return fake.slot[i].silent;
-	ck_abort_msg("the kernel has no %s on that page", text);
-}
-
-static bool is_silent(const struct end *end, const char *text)
-{
-	return is_silent_on(tenant_of(end)->number, text);
-}
-
-static const char *path_of(const struct end *end)
-{
-	return tenant_of(end)->path;
 }
 
 TEST(muted_tenant_sees_all_events_as_off)
@@ -287,101 +219,6 @@ TEST(calls_that_the_kernel_refuses_are_repeated)
 	}
 	expect_done(&admin, 1);
 	ck_assert(is_silent(&end, EVENT) && is_silent(&end, "second u32 x"));
-}
-
-/* --- blocked tenants --- */
-
-TEST(blocked_tenant_is_disconnected_with_a_sentence)
-{
-	struct string_item sentence;
-	GUARDED(world);
-	ADMIN(admin, world);
-	WELCOMED(out, world, 1);
-	WELCOMED(idle, world, 1);
-	WELCOMED(other, world, 2);
-	struct outcome outcome;
-
-	get(&out, EVENT);
-	get(&other, EVENT);
-	SAY(&admin, ASK_BLOCK, path_of(&out));
-	outcome = expect_done(&admin, 1);
-	ck_assert(outcome.tenants == 1 && outcome.files == 1 && outcome.connections == 2);
-	ck_assert(is_silent(&other, EVENT) == false);
-	sentence = expect_error(&out, KIND_ERROR, REFUSAL_NOT_PERMITTED);
-	ck_assert(memmem(sentence.text, sentence.length, "blocked", 7));
-	expect_disconnected(&out);
-	expect_cut(&idle, REFUSAL_NOT_PERMITTED);
-	query(&other);
-	out.stream = fd_close(out.stream);
-	look_at_lingering(world);
-	SAY(&admin, ASK_UNBLOCK, outcome.tenant);
-	ck_assert(expect_done(&admin, 1).changes);
-}
-
-/* A file that a program holds lingers, and its event is silent. */
-TEST(blocked_tenants_file_is_silent_until_it_is_closed)
-{
-	_cleanup_(fd_closep) int held = -1;
-	char path[64];
-	GUARDED(world);
-	ADMIN(admin, world);
-	{
-		WELCOMED(out, world, 1);
-
-		get(&out, EVENT);
-		held = dup(out.stream);
-		string_copy(path, sizeof(path), path_of(&out));
-		SAY(&admin, ASK_BLOCK, path);
-		expect_done(&admin, 1);
-		expect_cut(&out, REFUSAL_NOT_PERMITTED);
-	}
-	turn(world);
-	ck_assert(find_event(EVENT)->silent);
-	SAY(&admin, ASK_UNBLOCK, path);
-	ck_assert_uint_eq(expect_done(&admin, 1).files, 1);
-	ck_assert(!find_event(EVENT)->silent);
-	close(fd_steal(&held));
-}
-
-/* Some in each turn of the loop; the answer comes behind the last. */
-TEST(thousands_of_clients_are_disconnected_in_turns)
-{
-	enum { CLIENTS = 5 * EXPELLED_AT_ONCE + 3 };
-	static struct end ends[CLIENTS];
-	char path[64];
-	GUARDED(world);
-	ADMIN(admin, world);
-	WELCOMED(other, world, 2);
-	unsigned turns = 0, left = CLIENTS;
-
-	for (unsigned i = 0; i < CLIENTS; i++)
-		ends[i] = end_welcomed(world, 1);
-	string_copy(path, sizeof(path), path_of(&ends[0]));
-	world->stands_still = true;
-	SAY(&admin, ASK_BLOCK, path);
-	world->stands_still = false;
-	for (; left > 0 && turns < 100; turns++) {
-		const unsigned before = left;
-
-		ev_run(world->daemon->loop, EVRUN_NOWAIT);
-		left = 0;
-		for (struct client *client = TAILQ_FIRST(&world->daemon->connections.clients); client;
-		     client = TAILQ_NEXT(client, all))
-			left += client->life == LIFE_OPEN && client->holder.tenant &&
-				streq(client->holder.tenant->path, path);
-		ck_assert_uint_le(before - left, 2 * EXPELLED_AT_ONCE);
-		ck_assert(left == 0 || !has_an_answer(&admin));
-	}
-	ck_assert_uint_gt(turns, 3);
-	turn(world);
-	ck_assert_uint_eq(expect_done(&admin, 1).connections, CLIENTS);
-	query(&other);
-	for (unsigned i = 0; i < CLIENTS; i++) {
-		expect_cut(&ends[i], REFUSAL_NOT_PERMITTED);
-		end_deinit(&ends[i]);
-	}
-	SAY(&admin, ASK_UNBLOCK, path);
-	expect_done(&admin, 1);
 }
 
 /* --- what is shown --- */
@@ -652,19 +489,4 @@ TEST(kernel_may_refuse_what_is_restored)
 	ck_assert(!world->daemon->registry.silence->busy);
 	fake.out_of_memory = 0;
 	query(&one);
-}
-
-TEST(blocked_client_is_disconnected_after_a_restart)
-{
-	KEPT(world);
-	WELCOMED(one, world, 1);
-	WELCOMED(two, world, 2);
-
-	get(&one, EVENT);
-	/* The daemon ends before it has disconnected anybody. */
-	ck_assert_int_eq(silence_add(&world->daemon->registry, SILENCE_BLOCK, "", path_of(&one)), 0);
-	world_restart(world);
-	turn(world);
-	expect_cut(&one, REFUSAL_NOT_PERMITTED);
-	query(&two);
 }
