@@ -45,7 +45,7 @@ userevd	root	user 58117 may not (read|mount) tracefs
 END
 )
 
-# manifest OUTPUT [POD WHAT]: both pods, without that.
+# manifest [POD WHAT]: both pods, without that. `allow persist`: as the manifest's comment says, with the option and the capability.
 manifest()
 {
 	/usr/bin/python3 - "$scratch" "$@" <<-'END'
@@ -58,6 +58,9 @@ manifest()
 		    container, = spec["containers"]
 		    context = container["securityContext"]
 		    container.pop("livenessProbe", None)
+		    if pod == "allow" and name == "userevd-keeper":
+		        container["args"].append("--allow-persist")
+		        context["capabilities"]["add"].append("PERFMON")
 		    if name_of[name] == pod:
 		        if what == "root":
 		            context["runAsUser"] = 58117
@@ -73,7 +76,8 @@ manifest()
 		    documents = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **template["metadata"]}, "spec": spec}]
 		    if name == "userevd":
 		        documents[:0] = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "userevd-policy"},
-		                          "data": {"30-test.conf": "[/system.slice/poor.service]\nMaxEvents=0\n"}}]
+		                          "data": {"30-test.conf": "[/system.slice/poor.service]\nMaxEvents=0\n" +
+		                                   ("[/system.slice/lasting.service]\nAllowPersist=yes\n" if pod == "allow" else "")}}]
 		    # Podman takes the PID namespace from its configuration.
 		    open(f"{target}/{name}.conf", "w").write('[containers]\ndefault_ulimits = ["nofile=4096:4096", "memlock=8388608:8388608"]\n' +
 		                                             ('pidns = "host"\n' if spec.get("hostPID") else ""))
@@ -209,6 +213,20 @@ without()
 	manifest "$1" "$2" && { start_pods || true; } && within 60 is_seen "$3"
 }
 
+register_persistent()
+{
+	systemd-run --quiet --collect --wait --pipe --unit=lasting --uid=nobody --setenv=PYTHONPATH="$scratch" timeout 30 /usr/bin/python3 -c 'if 1:
+		import time, userev
+		event = userev.event("lasting u32 x", persist=True)
+		while not (event.enabled or event.is_registered):
+			time.sleep(0.1)'
+}
+
+has_outlived_its_program()
+{
+	within 20 says '^lasting	off	-	persistent	' userevctl events && userevctl delete lasting
+}
+
 check 'the manifest lists the privileges of the table' rows_are_in_the_manifest
 check 'the node is prepared' prepare_node
 check 'a process of root has many files in flight' hold_files
@@ -218,6 +236,13 @@ check 'the pods start' start_pods
 check 'with all privileges they work' within 60 all_works
 check 'userevctl in the pod switches events on' pod_switches_events
 check 'none of the texts is seen then' says_nothing_of_the_table
+clean
+manifest allow persist
+check 'the pods start with PERFMON and --allow-persist' start_pods
+check '… and work' within 60 is_seen 'rich has an event'
+cp -r client/python/userev "$scratch" && chmod 755 "$scratch"
+check '… a program registers a persistent event' register_persistent
+check '… which outlives it' has_outlived_its_program
 while IFS=$'\t' read -r -u 3 one what text; do
 	check "$one without $what fails as the table says" without "$one" "$what" "$text"
 	echo "      $(grep -m1 -E -- "$text" "$scratch/seen")"
