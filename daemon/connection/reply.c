@@ -87,6 +87,7 @@ bool connection_empty(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
+	shutdown(fd, SHUT_RDWR);
 	disposal_close(copy);
 	return copy >= 0;
 }

@@ -90,6 +90,7 @@ DAEMON_TEST(rejected_connection_counts_until_it_is_closed)
 	ck_assert_int_eq(transport_send(socket, "x", 1, NULL, 0, 0), 0);
 	let_others_have_their_turn(fixture);
 	await_status(fixture, "connections=1 in_flight=1");
+	ck_assert(eventually(is_disconnected(socket)));
 	close(socket);
 	await_status(fixture, "connections=0");
 }
