@@ -90,7 +90,6 @@ DAEMON_TEST(rejected_connection_counts_until_it_is_closed)
 	ck_assert_int_eq(transport_send(socket, "x", 1, NULL, 0, 0), 0);
 	let_others_have_their_turn(fixture);
 	await_status(fixture, "connections=1 in_flight=1");
-	ck_assert(eventually(is_disconnected(socket)));
 	close(socket);
 	await_status(fixture, "connections=0");
 }
@@ -100,6 +99,15 @@ DAEMON_TEST(closed_connection_leaves_nothing_in_flight)
 	close(leave_files_unread(fixture));
 	await_status(fixture, "connections=0");
 	expect_status(fixture, "in_flight=0");
+}
+
+DAEMON_TEST(client_that_leaves_files_unread_is_disconnected, .options = { "--client-timeout=1" })
+{
+	_cleanup_(fd_closep) int socket = leave_files_unread(fixture);
+
+	send_register(socket, "another u32 a");
+	ck_assert(eventually(is_disconnected(socket)));
+	expect_status(fixture, "connections=1 in_flight=1");
 }
 
 /* Then the client's end lies in the daemon's, and nobody else has it. Since Linux 6.16 the kernel refuses to send it. */
