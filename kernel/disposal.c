@@ -67,10 +67,12 @@ static void disposal_read(int fd)
 {
 	ssize_t size;
 	char byte;
+	int next;
 
-	do
+	do {
 		size = recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
-	while (size > 0 || (size == 0 && transport_look(fd, CREDENTIALS_ROOM) != 0));
+		next = size == 0 ? transport_look(fd, CREDENTIALS_ROOM) : 0;
+	} while (size > 0 || next > 0 || next == -EPROTO);
 }
 
 static void *disposal_run(void *data _unused_)
