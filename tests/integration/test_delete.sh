@@ -69,6 +69,22 @@ make_by_hand()
 	echo "u:$1" >>$tracefs/dynamic_events
 }
 
+# leaves_closed FILE COMMAND…: the command does not open the file.
+leaves_closed()
+{
+	python3 -c '
+import ctypes, os, subprocess, sys
+libc, IN_OPEN = ctypes.CDLL(None), 0x20
+inotify = libc.inotify_init1(os.O_NONBLOCK)
+if libc.inotify_add_watch(inotify, sys.argv[1].encode(), IN_OPEN) < 0:
+    sys.exit("no watch")
+subprocess.run(sys.argv[2:], check=True)
+try:
+    sys.exit(f"it was opened: {os.read(inotify, 4096)}")
+except BlockingIOError:
+    pass' "$@"
+}
+
 options=(--policy="$scratch/policy" --allow-persist)
 if [ "$(id -u)" = 0 ] && [ -e $tracefs/user_events_status ]; then
 	start_keeper
@@ -142,7 +158,11 @@ else
 	check '… nor is an event' says_not 'twin' cat $tracefs/user_events_status
 fi
 if [ "$backend" != embedded ]; then
-	make_by_hand 'orphan u32 n'
+	make_by_hand 'orphan u32 n; char[8] text'
+	check 'the fields of an event made by hand are shown' says 'orphan	.*u32 n; char\[8\] text' "$ctl" events
+	check '… in JSON, too' json '"orphan u32 n; char[8] text" in [one.get("description") for one in it["event_list"]]' "$ctl" status --json
+	check '… without its format file, which crashes Linux 6.1 when the event is deleted meanwhile' exits 0 leaves_closed \
+		$tracefs/events/user_events/orphan/format "$ctl" events
 	check 'an event made by hand is foreign' says 'foreign events only' "$ctl" delete orphan
 	check '… and deleted by its full name' says '^1 event is deleted' "$ctl" delete --foreign orphan
 	check '… indeed' exits 1 kernel_has orphan

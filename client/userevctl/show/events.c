@@ -78,7 +78,6 @@ static struct phrase event_state(const struct tracing *tracing, const struct eve
 static void put_event(struct table *table, const struct tracing *tracing, const struct event *event)
 {
 	enum style style = event->on ? STYLE_GOOD : STYLE_DIM;
-	const char *fields = table->hidden & 1 << FIELDS ? NULL : tracing_fields(event);
 	uint64_t bad = row_get_u64(event->row, "bad");
 	struct cursor admin = enabled_by(tracing, event);
 	time_t seconds = (time_t)(row_get_u64(admin, "time") / NS_PER_S);
@@ -99,7 +98,7 @@ static void put_event(struct table *table, const struct tracing *tracing, const 
 	else
 		put_holders(table, tracing, event, false);
 	put_holders(table, tracing, event, true);
-	table_put(table, STYLE_PLAIN, fields ? fields : "");
+	table_put(table, STYLE_PLAIN, event->fields ? event->fields : "");
 	localtime_r(&seconds, &broken);
 	strftime(date, sizeof(date), "%F %T", &broken);
 	snprintf(buffer, sizeof(buffer), "%.40s-%" PRIu64 ", user %" PRIu64 ", %s", row_string(admin, "comm").text,
@@ -124,11 +123,10 @@ static void event_json(struct json *json, const struct tracing *tracing, const s
 		json_row(json, admin);
 	}
 	if (event->foreign) {
-		const char *fields = tracing_fields(event);
+		const char *fields = event->fields ? event->fields : "";
 
-		snprintf(text, sizeof(text), "%s%s%s", event->shown, fields && fields[0] ? " " : "",
-			 fields ? fields : "");
-		json_put(json, json_text("event", event->shown), json_text("description", fields ? text : NULL),
+		snprintf(text, sizeof(text), "%s%s%s", event->shown, fields[0] ? " " : "", fields);
+		json_put(json, json_text("event", event->shown), json_text("description", event->fields ? text : NULL),
 			 json_bool("foreign", true));
 	}
 	if (tracing->kernel && !tracing->blind) {
@@ -217,6 +215,7 @@ static int events_run(struct ctl *ctl)
 		return EXIT_NOT_PERMITTED;
 	tracing->foreign = FOREIGN_ALL;
 	all = &tracing->events;
+	tracing_learn_fields(tracing);
 	tracing->tenant = selection.tenant;
 	tracing->only_on = selection.on;
 	if (streq(selection.sort, "programs"))

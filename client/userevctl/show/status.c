@@ -168,6 +168,7 @@ static int status_run(struct ctl *ctl)
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = FOREIGN_ALL;
+	tracing_learn_fields(tracing);
 	json.file = output->file;
 	if (output->json) {
 		json_begin(&json, '{');

@@ -122,9 +122,29 @@ void catalogue_merge(struct catalogue *catalogue, char *status, read_format_fn *
 		foreign->system = base ? multi : plain;
 		foreign->used_by = used_by;
 		foreign->on = used_by != 0;
-		if (base)
-			foreign->name = steal_pointer(base);
+		if (!base)
+			continue;
+		foreign->name = steal_pointer(base);
+		foreign->fields = must(strdup(format.fields));
 	}
 	if (catalogue->n > 0)
 		qsort(catalogue->events, catalogue->n, sizeof(*catalogue->events), compare_events);
+}
+
+void catalogue_learn_fields(struct catalogue *catalogue, char *dynamic_events)
+{
+	static const char prefix[] = "u:";
+	char *line;
+
+	while ((line = strsep(&dynamic_events, "\n"))) {
+		char *name = strsep(&line, " ") + strlen(prefix);
+		struct event *event;
+
+		if (strncmp(name - strlen(prefix), prefix, strlen(prefix)) != 0)
+			continue;
+		event = bsearch(&(struct event){ .shown = name }, catalogue->events, catalogue->n, sizeof(*event),
+				compare_events);
+		if (event && event->foreign && !event->fields)
+			event->fields = must(strdup(line ? line : ""));
+	}
 }

@@ -12,7 +12,7 @@ extern const char *const user_names[USERS];
 struct event {
 	char *name;  /* as programs know it; the same for a plain event and all formats of a multi-format event */
 	char *shown; /* as tracers do: with .ID for a multi-format event; the same pointer as `name` if they are equal */
-	char *fields;	    /* "type field; type field", of the daemon; NULL: foreign */
+	char *fields;	    /* "type field; type field"; NULL: foreign, and not learned yet */
 	const char *system; /* in tracefs; NULL: the event is not there */
 	struct cursor row;  /* a copy of the daemon's; empty: foreign */
 	bool foreign;	    /* made without the daemon */
@@ -35,4 +35,9 @@ void catalogue_add_row(struct catalogue *, struct cursor row);
 struct event_format;
 typedef int read_format_fn(const char *system, const char *name, struct event_format *ret);
 void catalogue_merge(struct catalogue *, char *status, read_format_fn *);
+/*
+ * The fields of foreign events, from a dynamic_events, which is overwritten. (Linux 6.1.192 crashes when a program reads the format file of
+ * an event that is deleted meanwhile. So that file is only read while the event is on.)
+ */
+void catalogue_learn_fields(struct catalogue *, char *dynamic_events);
 void catalogue_deinit(struct catalogue *);

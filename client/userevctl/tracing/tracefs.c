@@ -43,13 +43,14 @@ int tracefs_turn(struct tracefs_instance *instance, const struct event *event, b
 	return tracefs_write_event_file(instance, event, "enable", on ? "1" : "0");
 }
 
-const char *tracing_fields(const struct event *event)
+void tracing_learn_fields(struct tracing *tracing)
 {
-	static struct event_format format;
+	_cleanup_(freep) char *text = NULL;
 
-	if (!event->foreign)
-		return event->fields;
-	return tracefs_read_format(event->system, event->shown, &format) == 0 ? format.fields : NULL;
+	if (tracing->events.foreign > 0 && !tracing->blind)
+		text = tracefs_instance_file_read(NULL, "dynamic_events", NULL);
+	if (text)
+		catalogue_learn_fields(&tracing->events, text);
 }
 
 int tracefs_explain(const char *action, int error)

@@ -63,8 +63,8 @@ bool tracing_matches_any(const struct tracing *, const struct event *);
 /* The event behind this one, or the first behind NULL, that matches one of the patterns; NULL: there is none. */
 const struct event *tracing_next(const struct tracing *, const struct event *);
 
-/* The fields of an event, valid until the next call; NULL: not readable. */
-const char *tracing_fields(const struct event *);
+/* Of the events of the last look, also of foreign ones. */
+void tracing_learn_fields(struct tracing *);
 
 /* Switches the events of the last look: an enum exit_code. */
 int tracing_turn(struct tracing *, bool on, uint64_t *ret_events);

@@ -102,7 +102,9 @@ TEST(daemons_row_is_kept_and_foreign_event_has_none)
 {
 	_cleanup_(catalogue_deinit) struct catalogue catalogue = { 0 };
 	const struct event *alien, *shop;
-	char description[64];
+	char description[64],
+		string[] =
+			"p:kprobes/alien do_exit\nu:alien char[8] text; struct point p 16\nu:gone u32 n\nu:shop u8 x\n";
 
 	add_row(&catalogue, "shop u32 a; u64 b");
 	catalogue_add_row(&catalogue, cursor_make(NULL, 0)); /* does no harm */
@@ -116,5 +118,8 @@ TEST(daemons_row_is_kept_and_foreign_event_has_none)
 	ck_assert(!shop->on);
 	ck_assert(alien->on);
 	ck_assert_ptr_null(alien->fields);
+	catalogue_learn_fields(&catalogue, string);
+	ck_assert_str_eq(alien->fields, "char[8] text; struct point p 16");
+	ck_assert_str_eq(shop->fields, "u32 a; u64 b");
 	ck_assert_uint_eq(alien->row.left, 0);
 }
