@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# run-tests.sh [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs against the daemon
-# and tools of a build, one after the other, and sums up. --beside and --guest start in the background, beside the rest of the
-# arguments. A program is check's, or a script that ends with "N passed, N failed[, N skipped: why]". A KERNEL is 6.12 or 6.1; with two
-# processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, 6.12+mounts, 6.12+image, 6.12+privileges, 6.12+packages, or 6.12+early, where userevd and its clients are
-# installed before systemd starts; with systemd and cgroups of version 1 6.12+legacy, and of both versions 6.12+hybrid; without any
-# cgroups 6.12+bare. Any other word behind the "+" only names a second guest.
+# run-tests.sh [--left-out WHAT] [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs
+# against the daemon and tools of a build, one after the other, and sums up. What was left out counts as skipped. --beside and --guest
+# start in the background, beside the rest of the arguments. A program is check's, or a script that ends with "N passed, N failed[, N
+# skipped: why]". A KERNEL is 6.12 or 6.1; with two processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, 6.12+mounts,
+# 6.12+image, 6.12+privileges, 6.12+packages, or 6.12+early, where userevd and its clients are installed before systemd starts; with
+# systemd and cgroups of version 1 6.12+legacy, and of both versions 6.12+hybrid; without any cgroups 6.12+bare. Any other word behind
+# the "+" only names a second guest.
 # The first "--" may be left out.
 #
 # A program that takes longer than TEST_LIMIT seconds (1200) has failed, and so has a guest after GUEST_LIMIT (2400).
@@ -202,6 +203,7 @@ is_separator()
 	[[ $1 = -- || $1 = --beside || $1 = --guest ]]
 }
 
+[ "${1-}" != --left-out ] || { skipped=1 reasons=$2 && shift 2; }
 is_separator "${1-}" || set -- -- "$@"
 while [ $# -gt 0 ]; do
 	separator=$1 place=()
