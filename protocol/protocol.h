@@ -69,10 +69,10 @@ enum { REGISTER_PERSIST = 1 << 0, REGISTER_MULTI_FORMAT = 1 << 1 };
 enum { TRACE_ON = 1 << 0, TRACE_DONE = 1 << 1, TAIL_PAST = 1 << 0, TAIL_NO_FOLLOW = 1 << 1 };
 
 /*
- * Flags of SILENCE: what is done for each tenant, or with events for none but these tenants (ONLY), or for all (ALL). An item is a pattern
- * of cgroups' paths, unless it has a flag: the name of an event, or the cgroup of a process.
+ * Flags of SILENCE: what is done for each tenant, or with events for none but these tenants (ONLY; WHILE: until the connection ends), or for
+ * all (ALL). An item is a pattern of cgroups' paths, unless it has a flag: the name of an event, or the cgroup of a process.
  */
-enum silence_asked { ASK_MUTE = 1, ASK_UNMUTE, ASK_BLOCK, ASK_UNBLOCK, ASK_ONLY, ASK_ALL };
+enum silence_asked { ASK_MUTE = 1, ASK_UNMUTE, ASK_BLOCK, ASK_UNBLOCK, ASK_ONLY, ASK_ALL, ASK_WHILE };
 enum { SILENCE_OF_EVENT = 1 << 0, SILENCE_OF_PROCESS = 1 << 1 };
 
 /* Flag of a header: more packets of this answer follow. */

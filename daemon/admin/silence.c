@@ -26,6 +26,7 @@ struct silence_request {
 	struct client_task task;
 	struct silence_waiter waiter;
 	struct registry *registry;
+	const void *owner; /* of the rules; NULL: they stay */
 	uint32_t serial;
 	enum silence_asked asked;
 	uint64_t on, off; /* tenants with one of the events, and those of them in which it is silent */
@@ -127,7 +128,7 @@ static int request_change(struct silence_request *request, struct matched *match
 	if (request->asked == ASK_UNMUTE || request->asked == ASK_UNBLOCK)
 		silence_remove(request->registry, kind, event, matched->pattern);
 	else
-		r = silence_add(request->registry, kind, event, matched->pattern);
+		r = silence_add(request->registry, kind, event, matched->pattern, request->owner);
 	matched->changes |= request->registry->silence && request->registry->silence->n != before;
 	return r;
 }
@@ -162,9 +163,9 @@ static int request_carry_out(struct silence_request *request)
 	for (size_t j = 0; request->asked == ASK_ALL && j < request->n_events; j++)
 		silence_remove(request->registry, SILENCE_ONLY, request->event[j], NULL);
 	for (size_t i = 0; i < request->n && r == 0; i++) {
-		if (request->asked != ASK_ONLY)
+		if (request->n_events == 0)
 			r = request_change(request, &request->matched[i], "");
-		for (size_t j = 0; request->asked == ASK_ONLY && j < request->n_events && r == 0; j++)
+		for (size_t j = 0; j < request->n_events && r == 0; j++)
 			r = request_change(request, &request->matched[i], request->event[j]);
 	}
 	request_count_events(request);
@@ -211,7 +212,7 @@ static void silence_on_done(struct silence_waiter *waiter)
 
 static void request_keep(struct silence_request *request, const char *directory)
 {
-	if (!directory)
+	if (!directory || request->owner)
 		return;
 	request->kept = last_silence_keep(directory, request->registry);
 	if (request->kept < 0)
@@ -230,6 +231,7 @@ static bool request_is_whole(const struct silence_request *request)
 	case ASK_UNBLOCK:
 		return request->n > 0 && request->n_events == 0;
 	case ASK_ONLY:
+	case ASK_WHILE:
 		return request->n > 0 && request->n_events > 0;
 	case ASK_ALL:
 		return request->n == 0 && request->n_events > 0;
@@ -250,7 +252,7 @@ static int request_decode(struct silence_request *request, struct strings *strin
 	if (r == 0 && !request_is_whole(request))
 		r = REFUSAL_BAD_PACKET;
 	if (r != 0 || silence_is_possible(request->registry) ||
-	    (request->asked != ASK_MUTE && request->asked != ASK_ONLY))
+	    (request->asked != ASK_MUTE && request->asked != ASK_ONLY && request->asked != ASK_WHILE))
 		return r;
 	text_printf(why, "before Linux 6.4 all tenants have the kernel's one page: an event is on for all or for none");
 	return REFUSAL_KERNEL_TOO_OLD;
@@ -289,6 +291,7 @@ int handle_silence(struct client *client, const struct message *message)
 	request->registry = client->holder.registry;
 	request->serial = message->serial;
 	request->asked = (enum silence_asked)strings.flags;
+	request->owner = request->asked == ASK_WHILE ? client : NULL;
 	request->waiter.done = silence_on_done;
 	r = request_decode(request, &strings, &why);
 	if (r == 0)
@@ -323,6 +326,7 @@ static int silences_next(struct listing *listing, struct packet *packet)
 	if (*rule->event)
 		row_put_string(packet, "event", rule->event);
 	row_put_string(packet, "tenant", rule->tenant);
+	row_put_bool(packet, "temporary", rule->owner != NULL);
 	return LISTING_ROW;
 }
 

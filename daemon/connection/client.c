@@ -266,6 +266,8 @@ void client_close(struct client *client)
 		return;
 	client->life = LIFE_CLOSING;
 	client_expect_nothing(client);
+	if (client->socket == SOCKET_CONTROL && silence_leave(client->holder.registry, client))
+		silencing_begin(client->holder.registry);
 	TAILQ_INSERT_TAIL(&client->connections->leaving, client, leaves);
 }
 

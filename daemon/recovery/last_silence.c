@@ -49,7 +49,7 @@ static bool line_read(struct registry *registry, char *line, bool same_boot, int
 			*tenant++ = '\0';
 		}
 		if (kind != SILENCE_ONLY || same_boot)
-			*ret_error = silence_add(registry, (enum silence_kind)kind, event, tenant);
+			*ret_error = silence_add(registry, (enum silence_kind)kind, event, tenant, NULL);
 		return true;
 	}
 	return false;
@@ -98,7 +98,9 @@ int last_silence_keep(const char *directory, const struct registry *registry)
 	boot_id(boot);
 	fprintf(text, "%s%s\n", title, boot);
 	while ((rule = silence_after(registry, rule ? rule->number : 0)))
-		fprintf(text, "%s%s%s%s\n", words[rule->kind], rule->event, *rule->event ? " " : "", rule->tenant);
+		if (!rule->owner)
+			fprintf(text, "%s%s%s%s\n", words[rule->kind], rule->event, *rule->event ? " " : "",
+				rule->tenant);
 	failed = ferror(text);
 	if (fclose(text) != 0 || failed)
 		return -ENOMEM;

@@ -271,7 +271,8 @@ static int restore_silence(struct restoration *restoration, struct ledger_item *
 		return 0;
 	string_copy(event, entry.event_length + 1, text);
 	string_copy(tenant, length - entry.event_length + 1, text + entry.event_length);
-	return left_out(silence_add(&restoration->daemon->registry, (enum silence_kind)entry.kind, event, tenant));
+	return left_out(
+		silence_add(&restoration->daemon->registry, (enum silence_kind)entry.kind, event, tenant, NULL));
 }
 
 /* Changes since the last daemon have not been sent: watching clients have to look at all events. */

@@ -175,12 +175,12 @@ static void list_tidy(struct silence *silence, const char *event)
 	free(found);
 }
 
-static struct silence_rule *rule_find(const struct silence_rules *rules, const char *tenant)
+static struct silence_rule *rule_find(const struct silence_rules *rules, const char *tenant, const void *owner)
 {
 	struct silence_rule *rule;
 
 	TAILQ_FOREACH(rule, rules, in_list)
-		if (streq(rule->tenant, tenant))
+		if (rule->owner == owner && streq(rule->tenant, tenant))
 			return rule;
 	return NULL;
 }
@@ -214,7 +214,8 @@ static void rule_note_tenants(struct registry *registry, const struct silence_ru
 			silence_note_tenant(tenant);
 }
 
-int silence_add(struct registry *registry, enum silence_kind kind, const char *event, const char *tenant)
+int silence_add(struct registry *registry, enum silence_kind kind, const char *event, const char *tenant,
+		const void *owner)
 {
 	struct silence *silence = silence_get(registry);
 	struct entry_silence entry = { .kind = (uint32_t)kind, .event_length = (uint32_t)strlen(event) };
@@ -229,7 +230,7 @@ int silence_add(struct registry *registry, enum silence_kind kind, const char *e
 	if (silence->n == SILENCE_RULES_MAX)
 		return SILENCE_E_FULL;
 	rules = list_get(silence, kind, event);
-	if (rules && rule_find(rules, tenant))
+	if (rules && rule_find(rules, tenant, owner))
 		return 0;
 	rule = rules ? rule_new(kind, event, tenant) : NULL;
 	text = rule ? malloc(strlen(event) + strlen(tenant) + 1) : NULL;
@@ -238,12 +239,16 @@ int silence_add(struct registry *registry, enum silence_kind kind, const char *e
 		list_tidy(silence, event);
 		return -ENOMEM;
 	}
+	rule->owner = owner;
 	rule->number = ++registry->last_number;
 	TAILQ_INSERT_TAIL(rules, rule, in_list);
 	TAILQ_INSERT_TAIL(&silence->all, rule, in_all);
 	silence->n++;
 	stpcpy(stpcpy(text, event), tenant);
-	ledger_enter(registry->ledger, &rule->entry, ENTRY_SILENCE, rule->number, 0, &entry, sizeof(entry), text);
+	/* The next daemon does not have the connection. */
+	if (!owner)
+		ledger_enter(registry->ledger, &rule->entry, ENTRY_SILENCE, rule->number, 0, &entry, sizeof(entry),
+			     text);
 	free(text);
 	rule_note_tenants(registry, rule);
 	return 0;
@@ -269,12 +274,31 @@ bool silence_remove(struct registry *registry, enum silence_kind kind, const cha
 
 	if (silence)
 		rules = kind != SILENCE_ONLY ? &silence->list[kind] : found ? &found->rules : NULL;
-	while (rules && (rule = tenant ? rule_find(rules, tenant) : TAILQ_FIRST(rules))) {
+	while (rules && (rule = tenant ? rule_find(rules, tenant, NULL) : TAILQ_FIRST(rules))) {
 		rule_free(silence, rules, rule);
 		any = true;
 	}
 	if (any)
 		list_tidy(silence, event);
+	return any;
+}
+
+bool silence_leave(struct registry *registry, const void *owner)
+{
+	struct silence *silence = registry->silence;
+	struct silence_rule *rule, *next;
+	char event[DESCRIPTION_NAME_MAX + 1];
+	bool any = false;
+
+	for (rule = silence ? TAILQ_FIRST(&silence->all) : NULL; rule; rule = next) {
+		next = TAILQ_NEXT(rule, in_all);
+		if (rule->owner != owner)
+			continue;
+		any = true;
+		string_copy(event, sizeof(event), rule->event);
+		rule_free(silence, list_get(silence, rule->kind, rule->event), rule);
+		list_tidy(silence, event);
+	}
 	return any;
 }
 

@@ -20,6 +20,7 @@ struct silence_rule {
 	enum silence_kind kind;
 	uint64_t number;
 	uint32_t entry;	    /* in the ledger */
+	const void *owner;  /* the admin's connection with which it ends; NULL: it stays */
 	const char *tenant; /* the pattern's text */
 	struct pattern pattern;
 	TAILQ_ENTRY(silence_rule) in_list;
@@ -60,11 +61,13 @@ struct silence {
 struct silence *silence_get(struct registry *);
 /* NULL, or a sentence that says the fault. */
 const char *silence_check(const char *event, const char *tenant);
-/* Makes the rule, unless it is there. 0, SILENCE_E_FULL, -EINVAL, or -ENOMEM. silencing_begin() tells the kernel. */
+/* Makes the rule, unless this owner has it. 0, SILENCE_E_FULL, -EINVAL, or -ENOMEM. silencing_begin() tells the kernel. */
 enum { SILENCE_E_FULL = 1 };
-int silence_add(struct registry *, enum silence_kind, const char *event, const char *tenant);
-/* False: there is no such rule. `tenant` NULL: all rules of the event. */
+int silence_add(struct registry *, enum silence_kind, const char *event, const char *tenant, const void *owner);
+/* False: there is no such rule without an owner. `tenant` NULL: all rules of the event. */
 bool silence_remove(struct registry *, enum silence_kind, const char *event, const char *tenant);
+/* Removes the owner's rules. False: it has none. */
+bool silence_leave(struct registry *, const void *owner);
 void silence_deinit(struct registry *);
 
 /* Whether a pattern matches the tenant's cgroup, or a cgroup around it. */

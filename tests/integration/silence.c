@@ -4,6 +4,9 @@
 
 #include <stdio.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #include "tests/integration/machine.h"
 
 char ctl_output[16384];
@@ -16,6 +19,29 @@ int run_ctl(const struct fixture *fixture, const char *const *words)
 	while (*words && n < ARRAY_SIZE(argv) - 1)
 		argv[n++] = *words++;
 	return run_command(fixture, ctl_output, sizeof(ctl_output), argv);
+}
+
+pid_t start_ctl(const struct fixture *fixture, const char *const *words)
+{
+	const char *argv[16] = { built("userevctl") };
+	size_t n = 1;
+	pid_t pid;
+
+	while (*words && n < ARRAY_SIZE(argv) - 1)
+		argv[n++] = *words++;
+	pid = start_process();
+	if (pid > 0)
+		return pid;
+	setenv("USEREV_SOCKET", fixture->socket, 1);
+	setenv("USEREV_CONTROL_SOCKET", fixture->control, 1);
+	execv(argv[0], (char *const *)(uintptr_t)argv);
+	_exit(127);
+}
+
+void end_ctl(pid_t pid, int number)
+{
+	kill(pid, number);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
 
 struct program program_in(const struct fixture *fixture, const char *name, const char *description)

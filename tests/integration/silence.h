@@ -16,6 +16,11 @@ extern char ctl_output[16384];
 /* userevctl's exit status; its output is in ctl_output. */
 int run_ctl(const struct fixture *fixture, const char *const *words);
 
+/* The same in the background. */
+pid_t start_ctl(const struct fixture *, const char *const *words);
+#define START(...) start_ctl(fixture, (const char *const[]){ __VA_ARGS__, NULL })
+void end_ctl(pid_t, int number);
+
 #define CTL(...) run_ctl(fixture, (const char *const[]){ __VA_ARGS__, NULL })
 #define expect_ctl(status, words, ...)                                                                                 \
 	do {                                                                                                           \

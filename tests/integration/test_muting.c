@@ -181,6 +181,30 @@ PAIR_TEST(silence_survives_daemon_and_keeper, "--guard=prefer")
 	}
 }
 
+PAIR_TEST(tail_of_a_tenant_survives_the_daemon, "--guard=prefer")
+{
+	if (!need_cgroups("tenants of their own") || !has_a_page_per_tenant(fixture))
+		return;
+	fixture_write_policy(fixture, ROOT_IS_TRUSTED);
+	pair_restart_daemon(pair, SIGTERM);
+	pair_wait(pair);
+	{
+		PROGRAM(one, "one", "watched u32 x");
+		PROGRAM(two, "two", "watched u32 x");
+		pid_t tail = START("tail", "--tenant", one.path, "watched");
+
+		ck_assert(eventually(is_on(&one)) && !is_on(&two));
+		for (unsigned round = 0; round < 2; round++) {
+			pair_restart_daemon(pair, round == 0 ? SIGKILL : SIGTERM);
+			pair_wait(pair);
+			/* Until the tail has found the next daemon, the event is on for both. */
+			ck_assert(eventually(!is_on(&two)) && is_on(&one));
+		}
+		end_ctl(tail, SIGTERM);
+		ck_assert(eventually(!is_on(&one)) && !is_on(&two));
+	}
+}
+
 /* On each kernel. */
 PAIR_TEST(blocked_tenant_stays_out_over_restarts, "--guard=prefer")
 {

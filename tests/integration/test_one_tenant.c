@@ -98,6 +98,102 @@ SILENT_TEST(rule_for_a_tenant_to_come_is_announced)
 	expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "comes");
 }
 
+static bool has_no_rules(const struct fixture *fixture)
+{
+	return CTL("status", "--json") == EXIT_SUCCESS && strstr(ctl_output, "\"silences\":0");
+}
+
+SILENT_TEST(tail_of_a_tenant_switches_on_for_it_alone)
+{
+	PROGRAM(one, "one", "watched u32 x");
+	PROGRAM(two, "two", "watched u32 x");
+	pid_t tail = START("tail", "--tenant", one.path, "watched"), second;
+
+	ck_assert(eventually(is_on(&one)));
+	if (!has_a_page_per_tenant(fixture)) {
+		ck_assert(is_on(&two));
+		end_ctl(tail, SIGTERM);
+		return;
+	}
+	ck_assert(!is_on(&two));
+	expect_ctl(EXIT_SUCCESS, " (while a command runs)", "status");
+	{
+		PROGRAM(late, "late", "watched u32 x");
+
+		ck_assert(!is_on(&late));
+	}
+	second = START("tail", "--tenant", two.path, "watched");
+	ck_assert(eventually(is_on(&two)) && is_on(&one));
+	end_ctl(second, SIGTERM);
+	ck_assert(eventually(!is_on(&two)) && is_on(&one));
+	/* An admin who wants it on for all has it. */
+	expect_ctl(EXIT_SUCCESS, "1 event is on.", "enable", "watched");
+	ck_assert(is_on(&one) && is_on(&two));
+	end_ctl(tail, SIGTERM);
+	expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "watched");
+	ck_assert(eventually(!is_on(&one)) && !is_on(&two));
+	ck_assert(has_no_rules(fixture));
+}
+
+SILENT_TEST(tail_of_a_tenant_leaves_other_tracers_alone)
+{
+	PROGRAM(one, "one", "watched u32 x");
+	PROGRAM(two, "two", "watched u32 x");
+
+	trace(fixture, "watched", true);
+	expect_ctl(EXIT_SUCCESS, "1 event is on for other tenants, too, whose records are left out.", "tail",
+		   "--timeout=1", "--tenant", one.path, "watched");
+	ck_assert(is_on(&one) && is_on(&two));
+	if (fixture->backend != BACKEND_EMBEDDED)
+		expect_ctl(EXIT_FAILURE, "1 event is on for others, too", "hist", "--key=x", "--timeout=1", "--tenant",
+			   one.path, "watched");
+	trace(fixture, "watched", false);
+	if (!has_a_page_per_tenant(fixture))
+		return;
+	expect_ctl(EXIT_SUCCESS, "1 event is on for 1 tenant alone.", "tail", "--timeout=1", "--tenant", one.path,
+		   "watched");
+	ck_assert(!is_on(&one) && !is_on(&two));
+	if (fixture->backend != BACKEND_EMBEDDED)
+		expect_ctl(EXIT_SUCCESS, "no tenant is called 'nobody' now", "tail", "--timeout=1", "--tenant=nobody",
+			   "watched");
+	expect_ctl(EXIT_SUCCESS, "1 event is on for 1 tenant alone.", "stats", "--count=1", "--tenant", one.path,
+		   "watched");
+	if (fixture->backend != BACKEND_EMBEDDED)
+		expect_ctl(EXIT_SUCCESS, "1 event is on for 1 tenant alone.", "hist", "--key=x", "--timeout=1",
+			   "--tenant", one.path, "watched");
+	expect_ctl(EXIT_SUCCESS, "1 event is on", "enable", "watched", "--tenant", two.path);
+	expect_ctl(EXIT_SUCCESS, "1 event is on for some tenants alone", "tail", "--timeout=1", "watched");
+	expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "watched");
+	ck_assert(has_no_rules(fixture));
+}
+
+/* Its tenant comes, goes, and comes again; it is killed. */
+SILENT_TEST(tail_waits_for_its_tenant)
+{
+	char path[256], pattern[300];
+	PROGRAM(two, "two", "watched u32 x");
+	pid_t tail;
+
+	if (!has_a_page_per_tenant(fixture))
+		return;
+	string_copy(path, sizeof(path), cgroup_path(make_cgroup("expected-1")));
+	snprintf(pattern, sizeof(pattern), "%.*s*", (int)strlen(path) - 1, path);
+	tail = START("tail", "--tenant", pattern, "watched");
+	for (unsigned round = 0; round < 2; round++) {
+		PROGRAM(one, "expected-1", "watched u32 x");
+		PROGRAM(other, "expected-2", "watched u32 x");
+
+		ck_assert(eventually(is_on(&one) && is_on(&other)));
+		/* The embedded backend looks once, at the beginning. */
+		ck_assert(fixture->backend == BACKEND_EMBEDDED || !is_on(&two));
+	}
+	end_ctl(tail, SIGKILL);
+	ck_assert(eventually(has_no_rules(fixture)));
+	/* The next one removes what is left of it in the kernel. */
+	CTL("tail", "--timeout=1", "--tenant=nobody", "watched");
+	ck_assert(!is_on(&two));
+}
+
 /* A name is that of one tenant, or it is refused; the rule is its path. */
 SILENT_TEST(name_of_a_tenant_is_looked_up_once)
 {

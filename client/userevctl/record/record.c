@@ -205,6 +205,7 @@ static int record_events(struct recorder *recorder)
 	tracing = recorder->tracing;
 	tracing->foreign = recorder->foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
 	tracing->filter = recorder->filter;
+	tracing->only_while.tenant = recorder->view.tenant;
 	if (!recorder->wait)
 		r = names_check(tracing, true);
 	if (r == EXIT_DONE)

@@ -93,8 +93,9 @@ static int print_silences(struct ctl *ctl, struct control *control)
 		if (i == ARRAY_SIZE(kinds))
 			continue;
 		row_get_string(row, "tenant", pattern, sizeof(pattern));
-		text_printf(&texts[i], "%s%s%s%s", texts[i].length > 0 ? ", " : "", event.text,
-			    *event.text ? " in " : "", silence_shown(pattern).text);
+		text_printf(&texts[i], "%s%s%s%s%s", texts[i].length > 0 ? ", " : "", event.text,
+			    *event.text ? " in " : "", silence_shown(pattern).text,
+			    row_get_u64(row, "temporary") ? " (while a command runs)" : "");
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (texts[i].length > 0)

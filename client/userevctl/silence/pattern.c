@@ -98,8 +98,8 @@ static bool is_process_tenant(const char *path, const char *argument)
 	return strncmp(path, begin, strlen(begin)) == 0;
 }
 
-/* Of the tenants that are there. A number is a pid, whatever a container is called. An enum exit_code. */
-static int find_tenants(struct ctl *ctl, const char *argument, struct silence_patterns *found)
+/* A number is a pid, whatever a container is called. */
+int silence_find_present(struct ctl *ctl, const char *argument, struct silence_patterns *found)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
 	char path[WIRE_TENANT_MAX + 1];
@@ -112,6 +112,14 @@ static int find_tenants(struct ctl *ctl, const char *argument, struct silence_pa
 				     : tenant_matches(argument, tenant_name(path), path))
 			add_path(found, path);
 	}
+	return r;
+}
+
+/* An enum exit_code. */
+static int find_tenants(struct ctl *ctl, const char *argument, struct silence_patterns *found)
+{
+	int r = silence_find_present(ctl, argument, found);
+
 	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
 }
 

@@ -37,27 +37,22 @@ static int answer_read(struct control *control, struct silence_answer *answer, s
 	return r < 0 ? r : r == 0 ? -EBADMSG : 0;
 }
 
-static int ask_some(const char *path, uint16_t asked, const char *const *events, size_t n_events,
-		    const struct silence_pattern *patterns, size_t n, struct control **ret)
+static int ask_some(struct control *control, uint16_t asked, const char *const *events, size_t n_events,
+		    const struct silence_pattern *patterns, size_t n)
 {
-	int r = control_open(path, ret);
-	struct packet packet;
-	size_t mark;
+	struct packet packet = control_begin(control, KIND_SILENCE);
+	const size_t mark = encode_list(&packet, asked);
 
-	if (r < 0)
-		return r;
-	packet = control_begin(*ret, KIND_SILENCE);
-	mark = encode_list(&packet, asked);
 	for (size_t i = 0; i < n_events; i++)
 		encode_string(&packet, SILENCE_OF_EVENT, events[i], strlen(events[i]));
 	for (size_t i = 0; i < n; i++)
 		encode_string(&packet, patterns[i].flags, patterns[i].text, strlen(patterns[i].text));
 	encode_count(&packet, mark, (uint16_t)(n_events + n));
-	return control_send(*ret, &packet);
+	return control_send(control, &packet);
 }
 
-int silence_ask(const struct ctl *ctl, uint16_t asked, const char *const *events, size_t n_events,
-		const struct silence_patterns *patterns, struct silence_answer *ret)
+int silence_ask_on(struct control *control, uint16_t asked, const char *const *events, size_t n_events,
+		   const struct silence_patterns *patterns, struct silence_answer *ret)
 {
 	size_t event = 0, pattern = 0;
 	int r = 0;
@@ -66,16 +61,25 @@ int silence_ask(const struct ctl *ctl, uint16_t asked, const char *const *events
 	do {
 		const size_t events_now = MIN(n_events - event, (size_t)EVENTS_AT_ONCE);
 		const size_t patterns_now = MIN(patterns->n - pattern, (size_t)PATTERNS_AT_ONCE);
-		_cleanup_(control_freep) struct control *control = NULL;
 		const bool is_last = pattern + patterns_now == patterns->n;
 
-		r = ask_some(ctl->control_socket, asked, events + event, events_now, patterns->at + pattern,
-			     patterns_now, &control);
+		r = ask_some(control, asked, events + event, events_now, patterns->at + pattern, patterns_now);
 		if (r == 0)
 			r = answer_read(control, ret, pattern, patterns_now, is_last);
 		pattern = is_last ? 0 : pattern + patterns_now;
 		event += is_last ? events_now : 0;
 	} while (r == 0 && (pattern > 0 || event < n_events));
+	return r;
+}
+
+int silence_ask(const struct ctl *ctl, uint16_t asked, const char *const *events, size_t n_events,
+		const struct silence_patterns *patterns, struct silence_answer *ret)
+{
+	_cleanup_(control_freep) struct control *control = NULL;
+	int r = control_open(ctl->control_socket, &control);
+
+	if (r == 0)
+		r = silence_ask_on(control, asked, events, n_events, patterns, ret);
 	return r < 0 ? control_explain(ctl->control_socket, r) : EXIT_DONE;
 }
 

@@ -23,6 +23,8 @@ void silence_patterns_add(struct silence_patterns *, const char *text, uint16_t 
  * names. A name that several tenants have is refused. An enum exit_code.
  */
 int silence_find(struct ctl *, const char *const *arguments, size_t n, struct silence_patterns *ret);
+/* Adds the tenants that are there now, and are called so or have such a path: 0 or a negative errno. */
+int silence_find_present(struct ctl *, const char *name, struct silence_patterns *);
 /* Those of the daemon's rules of that kind ("muted") that match one of the arguments. An enum exit_code. */
 int silence_find_rules(struct ctl *, const char *rule, const char *const *arguments, size_t n,
 		       struct silence_patterns *ret);
@@ -44,5 +46,8 @@ void silence_answer_deinit(struct silence_answer *);
 /* request.c: asks the daemon, in as many requests as it takes. An enum exit_code. */
 int silence_ask(const struct ctl *, uint16_t asked, const char *const *events, size_t n_events,
 		const struct silence_patterns *, struct silence_answer *ret);
+/* The same on one connection: 0 or a negative errno. */
+int silence_ask_on(struct control *, uint16_t asked, const char *const *events, size_t n_events,
+		   const struct silence_patterns *, struct silence_answer *ret);
 /* Prints a note if the rules end with the daemon. */
 void silence_note_kept(const struct silence_answer *);

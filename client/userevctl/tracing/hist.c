@@ -194,6 +194,8 @@ static int hist_count(struct tracing *tracing, uint64_t seconds)
 	const uint64_t deadline = ctl_now_ns() + seconds * NS_PER_S;
 	int r = follower_begin(tracing, 0);
 
+	if (r == EXIT_DONE)
+		only_while_note(tracing);
 	while (r == EXIT_DONE && !follower_stopped && ctl_now_ns() < deadline) {
 		const uint64_t now = ctl_now_ns(), until = MIN(deadline, tracing->due);
 
@@ -201,7 +203,13 @@ static int hist_count(struct tracing *tracing, uint64_t seconds)
 		if (ctl_now_ns() >= tracing->due)
 			r = look_now(tracing->follower, NULL);
 	}
-	return r;
+	if (r != EXIT_DONE || !tracing->only_while.tenant || tracing->only_while.shared == 0)
+		return r;
+	ctl_error(
+		"hist: --tenant: a histogram of the kernel's counts the records of all tenants, and %s on for others, too. "
+		"Use 'userevctl stats --tenant', or end the other tracers.",
+		plural(tracing->only_while.shared, "event is", "events are").text);
+	return EXIT_REFUSED;
 }
 
 static int hist_run(struct ctl *ctl)
@@ -225,6 +233,7 @@ static int hist_run(struct ctl *ctl)
 	}
 	tracing->foreign = FOREIGN_BY_NAME;
 	tracing->trigger = hist.trigger;
+	tracing->only_while.tenant = hist.tenant;
 	r = names_check(tracing, true);
 	if (r == EXIT_DONE)
 		r = hist_count(tracing, hist.timeout);
@@ -242,6 +251,7 @@ COMMAND(hist, "EVENT...", "count records: fields, times between, rates",
 			 "default: by ranges, else the most frequent first"),
 		TEXT_ROW("filter", "FILTER", struct hist, filter,
 			 "only records for which this is true, as 'status >= 500'"),
+		TEXT_ROW("tenant", "TENANT", struct hist, tenant, "only records of tenants with this name or path"),
 		NUMBER_ROW("timeout", "SECONDS", struct hist, timeout, 1, UINT32_MAX,
 			   "count for this time (default 10)")),
 	"Counts records by the values of fields, in the kernel's own histogram: no record is\n"

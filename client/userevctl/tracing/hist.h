@@ -14,7 +14,7 @@ enum {
 };
 
 struct hist {
-	const char *keys, *values, *sort, *filter;
+	const char *keys, *values, *sort, *filter, *tenant;
 	uint64_t timeout;
 	uint64_t hits, dropped;
 	char trigger[HIST_TRIGGER_MAX];

@@ -100,7 +100,7 @@ static int turn_wanted_on(struct follower *follower, const struct catalogue *cat
 			continue;
 		event = follower_event_of(follower, &catalogue->events[i]);
 		event->seen = follower->looks;
-		if (!event->on)
+		if (!event->on && only_while_allows(follower->tracing, &catalogue->events[i]))
 			r = turn_on(follower, event);
 	}
 	return r;
@@ -172,6 +172,7 @@ static int look_at_all(struct follower *follower, struct record_view *view)
 	}
 	follower->daemon_gone = false;
 	writers_learn(follower, &catalogue);
+	only_while_look(follower->tracing);
 	r = turn_wanted_on(follower, &catalogue);
 	if (r == CONDITION_REFUSED)
 		return EXIT_REFUSED;

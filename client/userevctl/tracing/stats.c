@@ -213,6 +213,7 @@ static int stats_count(struct stats *stats)
 
 	tracing->foreign = stats->foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
 	tracing->filter = stats->filter;
+	tracing->only_while.tenant = stats->view.tenant;
 	r = names_check(tracing, true);
 	if (r == EXIT_DONE)
 		r = tail_begin(tracing, 0);

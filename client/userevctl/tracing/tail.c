@@ -51,6 +51,7 @@ static int tail_run(struct ctl *ctl)
 		return r;
 	tracing->foreign = tail.foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
 	tracing->filter = tail.filter;
+	tracing->only_while.tenant = tail.view.tenant;
 	/* Records of the past may be of events that no program holds any more. */
 	if (!tail.past && !tail.wait)
 		r = names_check(tracing, true);

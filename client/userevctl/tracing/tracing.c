@@ -39,6 +39,7 @@ struct tracing *tracing_free(struct tracing *tracing)
 		return NULL;
 	follower_free(tracing->follower);
 	control_free(tracing->control);
+	only_while_deinit(&tracing->only_while);
 	catalogue_deinit(&tracing->events);
 	free((void *)tracing->status.at);
 	free(tracing);
@@ -154,13 +155,19 @@ int tail_begin(struct tracing *tracing, uint16_t flags)
 	} else if (tracing->filter) {
 		ctl_error("--filter: the embedded backend has no filters. Select fields of 'tail --json' instead.");
 		return EXIT_REFUSED;
-	} else if (!any_on) {
+	} else {
 		r = tracing_look(tracing);
+		only_while_look(tracing);
+		for (const struct event *event = NULL; r == EXIT_DONE && (event = tracing_next(tracing, event));)
+			/* The daemon switches it on. */
+			tracing->only_while.shared += !only_while_allows(tracing, event);
 	}
 	for (size_t i = 0; !tracing->kernel && i < tracing->events.n; i++)
 		any_on |= tracing->events.events[i].on;
 	if (r == EXIT_DONE && !any_on)
 		ctl_note("No event is on: name the events to show, or switch some on with 'userevctl enable'.");
+	else if (r == EXIT_DONE)
+		only_while_note(tracing);
 	if (r != EXIT_DONE || tracing->kernel)
 		return r;
 	r = ask_about_patterns(tracing, KIND_TAIL, flags, &tracing->control);

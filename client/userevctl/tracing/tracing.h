@@ -9,6 +9,7 @@
 
 #include "client/userevctl/ctl.h"
 #include "client/userevctl/tracing/catalogue.h"
+#include "client/userevctl/tracing/only_while.h"
 #include "client/userevctl/tracing/record.h"
 
 /* Which foreign events a command deals with. */
@@ -29,6 +30,7 @@ struct tracing {
 	struct catalogue events; /* of the last tracing_look() */
 	const char *filter;	 /* of records, in the kernel's syntax; NULL: none */
 	const char *trigger;	 /* set for the events, instead of recording them; NULL: none */
+	struct only_while only_while;
 	/* A tail: */
 	int fd;	      /* -1: there is none */
 	uint64_t due; /* ns: the time of the next tail_read(), even if `fd` is not readable; 0: none */

@@ -108,7 +108,7 @@ TEST(blocked_client_is_disconnected_after_a_restart)
 
 	get(&one, EVENT);
 	/* The daemon ends before it has disconnected anybody. */
-	ck_assert_int_eq(silence_add(&world->daemon->registry, SILENCE_BLOCK, "", path_of(&one)), 0);
+	ck_assert_int_eq(silence_add(&world->daemon->registry, SILENCE_BLOCK, "", path_of(&one), NULL), 0);
 	world_restart(world);
 	turn(world);
 	expect_cut(&one, REFUSAL_NOT_PERMITTED);

@@ -105,6 +105,52 @@ TEST(event_for_one_tenant_is_off_for_others)
 	ck_assert(!is_silent(&one, EVENT));
 }
 
+TEST(temporary_rule_ends_with_its_connection)
+{
+	GUARDED(world);
+	ADMIN(admin, world);
+	WELCOMED(one, world, 1);
+	WELCOMED(two, world, 2);
+	struct outcome outcome;
+
+	get(&one, EVENT);
+	get(&two, EVENT);
+	{
+		ADMIN(tail, world);
+
+		SAY(&tail, ASK_WHILE, "=event", path_of(&one));
+		outcome = expect_done(&tail, 1);
+		ck_assert(outcome.changes && outcome.on == 1 && outcome.off == 1);
+		ck_assert(!is_silent(&one, EVENT) && is_silent(&two, EVENT));
+		{
+			ADMIN(other, world);
+
+			/* The same for both; the first that ends takes nothing from the other. */
+			SAY(&other, ASK_WHILE, "=event", path_of(&one));
+			ck_assert(expect_done(&other, 1).changes);
+		}
+		turn(world);
+		ck_assert(!is_silent(&one, EVENT) && is_silent(&two, EVENT));
+		/* No one else ends it, but for an admin who wants the event on for all. */
+		SAY(&admin, ASK_ONLY, "=event", path_of(&two));
+		expect_done(&admin, 1);
+		ck_assert(!is_silent(&one, EVENT) && !is_silent(&two, EVENT));
+	}
+	turn(world);
+	ck_assert(is_silent(&one, EVENT) && !is_silent(&two, EVENT));
+	{
+		ADMIN(tail, world);
+
+		SAY(&tail, ASK_WHILE, "=event", path_of(&one));
+		expect_done(&tail, 1);
+		SAY(&admin, ASK_ALL, "=event");
+		expect_done(&admin, 0);
+		ck_assert(!is_silent(&one, EVENT) && !is_silent(&two, EVENT));
+	}
+	turn(world);
+	ck_assert_uint_eq(world->daemon->registry.silence->n, 0);
+}
+
 TEST(rule_waits_for_tenants_and_events)
 {
 	char path[64];
@@ -280,7 +326,8 @@ TEST(wrong_request_changes_nothing)
 		const char *words; /* NULL: it breaks the protocol */
 	} cases[] = {
 		{ 0, { "/a" }, NULL },
-		{ ASK_ALL + 1, { "=event" }, NULL },
+		{ ASK_WHILE + 1, { "=event" }, NULL },
+		{ ASK_WHILE, { "=event" }, NULL },
 		{ ASK_MUTE, { NULL }, NULL },
 		{ ASK_MUTE, { "=event", "/a" }, NULL },
 		{ ASK_ONLY, { "/a" }, NULL },
@@ -315,7 +362,7 @@ TEST(rules_have_a_maximum)
 
 	for (unsigned i = 0; i < SILENCE_RULES_MAX; i++) {
 		snprintf(pattern, sizeof(pattern), "/%u", i);
-		ck_assert_int_eq(silence_add(&world->daemon->registry, SILENCE_MUTE, "", pattern), 0);
+		ck_assert_int_eq(silence_add(&world->daemon->registry, SILENCE_MUTE, "", pattern, NULL), 0);
 	}
 	SAY(&admin, ASK_MUTE, "/one-more");
 	expect_not_done(&admin, REFUSAL_TROUBLE, "as many as there may be");
@@ -482,7 +529,7 @@ TEST(kernel_may_refuse_what_is_restored)
 	WELCOMED(one, world, 1);
 
 	get(&one, EVENT);
-	ck_assert_int_eq(silence_add(&world->daemon->registry, SILENCE_MUTE, "", path_of(&one)), 0);
+	ck_assert_int_eq(silence_add(&world->daemon->registry, SILENCE_MUTE, "", path_of(&one), NULL), 0);
 	world_leave_daemon(world);
 	fake.out_of_memory = UINT64_C(1) << KERNEL_SILENCE;
 	world_next_daemon(world);
