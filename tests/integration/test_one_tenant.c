@@ -167,6 +167,44 @@ SILENT_TEST(tail_of_a_tenant_leaves_other_tracers_alone)
 	ck_assert(has_no_rules(fixture));
 }
 
+SILENT_TEST(session_of_a_tenant_is_on_for_it_alone)
+{
+	PROGRAM(one, "one", "watched u32 x");
+	PROGRAM(two, "two", "watched u32 x");
+
+	if (fixture->backend == BACKEND_EMBEDDED)
+		return;
+	expect_ctl(2, "give --event, too", "session", "create", "test-tenant", "--kernel-event=sched:sched_switch",
+		   "--tenant", one.path);
+	expect_ctl(EXIT_FAILURE, "no tenant is called 'nobody'", "session", "create", "test-tenant", "--event=watched",
+		   "--tenant=nobody");
+	ck_assert(!is_on(&one) && has_no_rules(fixture));
+	expect_ctl(EXIT_FAILURE, "the kernel refuses", "session", "create", "test-tenant", "--event=watched",
+		   "--trigger=nonsense", "--tenant", one.path);
+	ck_assert(!is_on(&one) && has_no_rules(fixture));
+	expect_ctl(EXIT_SUCCESS, has_a_page_per_tenant(fixture) ? "on for 1 tenant alone" : "on for all tenants",
+		   "session", "create", "test-tenant", "--event=watched", "--tenant", one.path);
+	ck_assert(is_on(&one) && is_on(&two) == !has_a_page_per_tenant(fixture));
+	/* The test writes, in its own cgroup. */
+	member_emit(&one.member, 0, 7);
+	expect_ctl(EXIT_SUCCESS, "x=7", "session", "snapshot", "test-tenant");
+	member_emit(&one.member, 0, 8);
+	expect_ctl(EXIT_SUCCESS, "0 records", "session", "snapshot", "test-tenant", "--tenant", two.path);
+	expect_ctl(EXIT_SUCCESS, "is destroyed", "session", "destroy", "test-tenant");
+	ck_assert(!is_on(&one) && !is_on(&two) && has_no_rules(fixture));
+	/* One whose event another tracer has on ends nothing of that. */
+	if (!has_a_page_per_tenant(fixture))
+		return;
+	expect_ctl(EXIT_SUCCESS, "1 event is on", "enable", "watched", "--tenant", one.path);
+	expect_ctl(EXIT_SUCCESS, "on for 1 tenant alone", "session", "create", "test-tenant", "--event=watched",
+		   "--tenant", two.path);
+	ck_assert(is_on(&one) && is_on(&two));
+	expect_ctl(EXIT_SUCCESS, "is destroyed", "session", "destroy", "test-tenant");
+	ck_assert(is_on(&one));
+	expect_ctl(EXIT_SUCCESS, "1 event is off.", "disable", "watched");
+	ck_assert(has_no_rules(fixture));
+}
+
 /* Its tenant comes, goes, and comes again; it is killed. */
 SILENT_TEST(tail_waits_for_its_tenant)
 {

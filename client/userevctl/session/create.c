@@ -113,6 +113,8 @@ static int create(struct session *session)
 	if (r == EXIT_DONE)
 		r = session_set_conditions(session, "filter", &session->filters);
 	if (r == EXIT_DONE)
+		r = session_limit(session);
+	if (r == EXIT_DONE)
 		r = switch_events_on(session);
 	if (r == EXIT_DONE)
 		r = set_up_tracer(session);
@@ -159,6 +161,7 @@ bool session_is_empty(const struct session *session)
 
 int session_create(struct session *session)
 {
+	_cleanup_(freep) char *set_event = NULL;
 	int r;
 
 	if (session_is_empty(session)) {
@@ -177,7 +180,9 @@ int session_create(struct session *session)
 	if (r == EXIT_DONE && session_mark_complete(session->instance) < 0)
 		r = tracefs_explain("complete the session", -EIO);
 	if (r != EXIT_DONE) {
+		set_event = tracefs_instance_file_read(session->instance, "set_event", NULL);
 		session_erase(session->name);
+		session_unlimit(session, set_event ? set_event : "");
 		return r;
 	}
 	print_created(session);

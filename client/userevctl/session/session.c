@@ -32,6 +32,7 @@ static int session_stop(struct session *session)
 
 static int session_destroy(struct session *session)
 {
+	_cleanup_(freep) char *set_event = tracefs_instance_file_read(session->instance, "set_event", NULL);
 	const struct output *output = &session->ctl->output;
 	int r;
 
@@ -46,6 +47,7 @@ static int session_destroy(struct session *session)
 	}
 	if (r < 0)
 		return tracefs_explain("destroy the session", r);
+	session_unlimit(session, set_event ? set_event : "");
 	if (output->json)
 		json_print(output->file, json_text("session", session->name), json_bool("destroyed", true));
 	else
@@ -194,6 +196,9 @@ const struct option_row session_options[] = {
 	VALUE_ROW("size", "BYTES", OPTION_SIZE, struct session, size, .least = SIZE_LEAST, .most = SIZE_MOST,
 		  .help = "create: of the buffer of each processor; with k or M"),
 	FLAG_ROW("stopped", struct session, stopped, "create: do not start it"),
+	VALUE_ROW("tenant", "TENANT", OPTION_TEXTS, struct session, tenants,
+		  .help = "create: only for these tenants, if the --event ones were off;\n"
+			  "snapshot: only records of this one"),
 	VALUE_ROW("output", "FILE", OPTION_TEXT, struct session, output, .help = "snapshot: write the records there",
 		  .letter = 'o'),
 	FLAG_ROW("now", struct session, now, "snapshot: take one now, also if a trigger has taken one"),

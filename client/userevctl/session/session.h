@@ -21,7 +21,7 @@ struct session {
 	const char *name;		   /* NULL: all of them */
 	struct tracefs_instance *instance; /* NULL: there is none yet */
 	/* Options of create: */
-	struct option_list events, kernel_events, probes, filters, triggers;
+	struct option_list events, kernel_events, probes, filters, triggers, tenants;
 	const char *pids, *tracer, *mode;
 	uint64_t size;
 	bool children, stopped;
@@ -34,7 +34,7 @@ struct session {
 	const char *tried; /* for messages: the value of the option that the kernel was given last */
 };
 extern const char *const session_modes[]; /* "flight-recorder", "record" */
-enum { SESSION_CREATE_OPTIONS = 11 };	  /* the first ones of session_options */
+enum { SESSION_CREATE_OPTIONS = 12 };	  /* the first ones of session_options */
 extern const struct option_row session_options[];
 
 /* With the defaults of the options. */
@@ -94,6 +94,13 @@ bool session_has_snapshot(struct tracefs_instance *, uint64_t *ret_lost);
 
 /* list.c: the numbers of its buffers, of all CPUs. */
 void session_sum_stats(struct tracefs_instance *, struct buffer_stats *ret);
+
+/* tenants.c */
+
+/* Before its events are switched on: for the tenants of the option alone, where that is possible. An enum exit_code. */
+int session_limit(struct session *);
+/* Once it is destroyed: ends that. `set_event`: the events that it had. */
+void session_unlimit(struct session *, const char *set_event);
 
 /* choose.c: which events, by the options: an enum exit_code. */
 int session_choose_events(struct session *);

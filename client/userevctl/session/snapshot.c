@@ -146,6 +146,11 @@ int session_snapshot(struct session *session)
 	struct record_view view = { .output = &output };
 	int r;
 
+	if (session->tenants.n > 1) {
+		ctl_error("snapshot: give one --tenant, which may be a pattern.");
+		return EXIT_USAGE;
+	}
+	view.tenant = session->tenants.n > 0 ? session->tenants.text[0] : NULL;
 	if (session->output) {
 		FILE *file = fopen(session->output, "we");
 

@@ -31,7 +31,7 @@ static void only_add_name(struct only_names *names, const char *name)
 	names->name[names->n++] = name;
 }
 
-static bool has_shared_page(const struct tracing *tracing)
+bool only_has_shared_page(const struct tracing *tracing)
 {
 	return streq(row_string(tracing->status, "backend").text, "status-page");
 }
@@ -43,7 +43,7 @@ int only_find(struct tracing *tracing, const char *const *tenants, size_t n, boo
 			  tracing->ctl->control_socket);
 		return EXIT_NO_DAEMON;
 	}
-	if (keep && has_shared_page(tracing)) {
+	if (keep && only_has_shared_page(tracing)) {
 		ctl_error(
 			"--keep: before Linux 6.4 a filter has to name a tenant's threads, and these have others after a boot.");
 		return EXIT_REFUSED;
@@ -67,7 +67,7 @@ int only_begin(struct tracing *tracing, const char *pattern, struct only *only)
 		}
 		only_add_name(&names, event->name);
 	}
-	if (names.n > 0 && has_shared_page(tracing)) {
+	if (names.n > 0 && only_has_shared_page(tracing)) {
 		r = threads_begin(tracing, pattern, only);
 	} else if (names.n > 0) {
 		silence_answer_deinit(&only->answer);
@@ -84,7 +84,7 @@ int only_end(struct tracing *tracing)
 	struct row_field field;
 	int r = EXIT_DONE;
 
-	if (has_shared_page(tracing))
+	if (only_has_shared_page(tracing))
 		return threads_end(tracing);
 	for (const struct event *event = NULL; (event = tracing_next(tracing, event));)
 		if (row_find(event->row, "only", &field))
@@ -106,7 +106,7 @@ static void print_tenants_json(const struct only *only, struct json *json)
 static void only_print_json(const struct tracing *tracing, uint64_t events, const struct only *only)
 {
 	struct json json = { .file = tracing->ctl->output.file };
-	const bool is_shared = has_shared_page(tracing);
+	const bool is_shared = only_has_shared_page(tracing);
 
 	json_begin(&json, '{');
 	json_put(&json, json_u64("events", events), json_bool("on", true));
@@ -141,7 +141,7 @@ void only_print(const struct tracing *tracing, uint64_t events, const struct onl
 		fprintf(file, " alone%s%s.\n", answer->off > 0 ? ": off for " : "",
 			answer->off > 0 ? plural(answer->off, "other tenant", "other tenants").text : "");
 	}
-	if (has_shared_page(tracing)) {
+	if (only_has_shared_page(tracing)) {
 		ctl_note(
 			"userevctl: before Linux 6.4 all tenants have the kernel's one page, so programs of the others write, too. "
 			"A filter records only the %s that these tenants have now, and none that comes later.",

@@ -15,6 +15,8 @@ struct only {
 void only_deinit(struct only *);
 /* Finds the tenants. `keep`: also for the next boot. */
 int only_find(struct tracing *, const char *const *tenants, size_t n, bool keep, struct only *);
+/* Before Linux 6.4: all tenants have the kernel's page. */
+bool only_has_shared_page(const struct tracing *);
 /* Before events are switched on: those of the last look that match the pattern, or NULL: one of the tracing's. */
 int only_begin(struct tracing *, const char *pattern, struct only *);
 /* Once events are switched on for all, or off: nothing of that is left for those of the last look. */

@@ -10,7 +10,7 @@
 
 #include <poll.h>
 
-#include "client/userevctl/tracing/tracing.h"
+#include "client/userevctl/tracing/only.h"
 #include "protocol/base/array.h"
 
 void only_while_deinit(struct only_while *only)
@@ -69,8 +69,7 @@ bool only_while_allows(struct tracing *tracing, const struct event *event)
 	only->narrow += is_narrow;
 	if (!only->tenant)
 		return true;
-	if (tracing->no_daemon || event->foreign || (event->on && !is_narrow) ||
-	    streq(row_string(tracing->status, "backend").text, "status-page")) {
+	if (tracing->no_daemon || event->foreign || (event->on && !is_narrow) || only_has_shared_page(tracing)) {
 		only->shared++;
 		return true;
 	}
