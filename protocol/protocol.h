@@ -61,6 +61,7 @@ enum wire_kind {
 #define WIRE_FEATURE_WATCH	  (UINT64_C(1) << 0) /* WATCH and CHANGED */
 #define WIRE_FEATURE_PERSIST	  (UINT64_C(1) << 1) /* REGISTER_PERSIST */
 #define WIRE_FEATURE_MULTI_FORMAT (UINT64_C(1) << 2) /* REGISTER_MULTI_FORMAT */
+#define WIRE_FEATURE_MUTED	  (UINT64_C(1) << 3) /* of WELCOME: an admin has muted this tenant */
 
 /* Flags of one item of REGISTER, with the kernel's values. */
 enum { REGISTER_PERSIST = 1 << 0, REGISTER_MULTI_FORMAT = 1 << 1 };

@@ -14,6 +14,8 @@ static uint64_t hello_features(const struct tenant *tenant)
 		features |= WIRE_FEATURE_PERSIST;
 	if (flags & REGISTER_MULTI_FORMAT)
 		features |= WIRE_FEATURE_MULTI_FORMAT;
+	if (tenant->muted)
+		features |= WIRE_FEATURE_MUTED;
 	return features;
 }
 

@@ -166,6 +166,9 @@ policy '[/]\nDenyEvents=userevctl_*\n[/**]\nDenyEvents=userevctl_*\n'
 daemon
 row 'a name that is denied' '\[fail\] policy: the registration of a test event was refused: .*userevctl_doctor' "policy for this tenant"
 daemon --backend=embedded
+"$ctl" --control-socket="$control" mute / >"$scratch/muted" 2>&1 || cat "$scratch/muted"
+row 'a muted tenant' '\[note\] muted: an admin has muted this tenant: all its events are off for every tracer' "ends that with 'userevctl unmute'"
+daemon --backend=embedded
 stays=yes row 'without the kernel' '\[note\] backend: embedded: the daemon itself records'
 if [ ! -d /sys/kernel/tracing/events ] || [ ! -e /sys/kernel/tracing/user_events_data ]; then
 	row 'no user_events in the kernel' '\[note\] kernel: (this kernel has no|no) user_events' 'embedded backend works without'

@@ -38,9 +38,9 @@ cp -a "$B/installed/." /
 systemctl --root=/ preset userevd.service userevd-sessions.service userevd.socket userevd-control.socket userevd-keeper.socket
 install "$B/tests/restart_load" /usr/bin/early-program
 mkdir -p /etc/userevd/{policy,sessions}.d
-printf '[Event boot_step]\nFields=u32 number\n[Event boot_kept]\n' >/etc/userevd/policy.d/10-boot.conf
+printf '[Event boot_step]\nFields=u32 number\n[Event boot_kept]\n[Event boot_alone]\n' >/etc/userevd/policy.d/10-boot.conf
 printf '[Session]\nEvent=boot_step\nKernelEvent=sched:sched_process_exec\n' >/etc/userevd/sessions.d/boot.conf
-printf '%s\n' boot_kept not_there >/etc/userevd/kept-events
+printf '%s\n' boot_kept not_there 'boot_alone /system.slice/shop.service' >/etc/userevd/kept-events
 boot_with systemd-sysusers.service systemd-sysusers
 boot_with systemd-tmpfiles-setup.service 'systemd-tmpfiles --create --boot'
 # The boot waits for the first service, which waits for its replies.

@@ -7,6 +7,8 @@
 cd "$(dirname "$0")/../.." || exit 1
 . tests/checks.sh
 . tests/systemd/service.sh
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 # before UNIT MOMENT UNIT MOMENT: the first moment of this boot was before the second. A moment is a property such as ActiveEnter.
 before()
@@ -80,6 +82,18 @@ failure_leaves_records()
 }
 
 # Of the session that was written, ten; of the other one, all.
+# sees_alone SERVICE on|off
+sees_alone()
+{
+	systemctl stop "$1.service" 2>/dev/null
+	systemd-run --quiet --unit="$1" --property=Type=exec sh -c 'sleep infinity | userevctl emit --stdin boot_alone' &&
+		within 60 json 'len(it) == 1 and it[0]["holders_total"] == 2 and it[0].get("silent", 0) == '"$([ "$2" = on ]; echo $?)" \
+			userevctl events --json boot_alone
+	local status=$?
+	systemctl stop "$1.service"
+	return $status
+}
+
 keeps_the_newest_files()
 {
 	diff <(printf '%s\n' {05..12}) <(ls $folder | sed -n 's/^flight-2020-01-\(..\)-.*/\1/p') &&
@@ -114,8 +128,8 @@ on_after_load()
 keeps_until_disabled()
 {
 	userevctl enable --keep boot_step && userevctl enable --keep boot_step && on_after_load boot_step &&
-		says_nothing diff <(printf '%s\n' boot_kept not_there boot_step) /etc/userevd/kept-events &&
-		userevctl disable 'boot_[s]*' && ! on_after_load boot_step && on_after_load boot_kept && userevctl disable boot_kept &&
+		says_nothing diff <(printf '%s\n' boot_kept not_there 'boot_alone /system.slice/shop.service' boot_step) /etc/userevd/kept-events &&
+		userevctl disable 'boot_[s]*' && ! on_after_load boot_step && on_after_load boot_kept && userevctl disable boot_kept boot_alone &&
 		exits 1 userevctl disable not_there && [ ! -s /etc/userevd/kept-events ] && exits 2 userevctl enable --kept boot_kept &&
 		says '^0 events are on' userevctl enable --kept
 }
@@ -135,6 +149,9 @@ check 'the kernel has user_events, and the guard is in force' has_backend enable
 check 'the declared event of the policy exists' says '^boot_step\s' userevctl events
 check 'a kept event is on' says '^1$' cat /sys/kernel/tracing/events/user_events/boot_kept/enable
 check '… and one that is not there has a note' says "'not_there' is not there" journalctl --unit=userevd-sessions --output=cat
+check '… and one for a tenant alone' says '^ *Only: boot_alone in /system.slice/shop.service$' userevctl status
+check '… whose programs see it as on' sees_alone shop on
+check '… and others as off' sees_alone other off
 check 'the session of a file exists' says '^boot	on	' userevctl session list
 check '… and outlives its unit' systemctl stop userevd-sessions
 check '… with the first record of an early service' session_has_first_record

@@ -49,7 +49,7 @@ static bool check_connection(struct doctor *doctor)
 /* HELLO and QUERY without the library, which would hide the cause. 0 or a negative errno. */
 static int doctor_greet(struct doctor *doctor)
 {
-	const struct wire_hello hello = { 0 };
+	const struct wire_hello hello = { .understands = WIRE_FEATURE_MUTED };
 	struct control *client = doctor->client;
 	struct packet packet = control_begin(client, KIND_HELLO);
 	struct text text = text_make(doctor->tenant, sizeof(doctor->tenant));
@@ -97,6 +97,9 @@ static bool check_daemon(struct doctor *doctor)
 		finding(doctor, MARK_OK, "daemon", NULL, "it answers; this is tenant %s", doctor->tenant);
 	else
 		finding_by_error(doctor, table, r, r == -EREMOTEIO ? control_refusal.sentence : strerror(-r));
+	if (r == 0 && doctor->welcome.features & WIRE_FEATURE_MUTED)
+		finding(doctor, MARK_NOTE, "muted", "An admin ends that with 'userevctl unmute'.",
+			"an admin has muted this tenant: all its events are off for every tracer");
 	return r == 0;
 }
 
