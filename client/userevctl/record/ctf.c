@@ -192,22 +192,13 @@ static void ctf_put_field(struct bytes *packet, const struct field *field, const
 	bytes_put(packet, bytes, size);
 }
 
-/* Behind the header's fields, as a text: which fields there are differs from record to record. */
-static void ctf_put_decoded(struct bytes *packet, const struct description *description,
-			    const struct taken_record *record)
-{
-	static char buffer[CTF_TEXT_MAX];
-	struct text text = text_make(buffer, sizeof(buffer));
-
-	record_to_text(description, record->payload, record->size, &text);
-	ctf_put_string(packet, buffer, sizeof(buffer));
-}
-
 void ctf_put(struct ctf *ctf, const struct taken_record *record)
 {
+	static char buffer[CTF_TEXT_MAX];
 	const struct description *description = record_fitting_description(record);
 	const struct tenant_name *name = record->tenant_name ? record->tenant_name : tenant_name(record->tenant);
 	struct bytes *packet = &ctf->packet;
+	struct text decoded = text_make(buffer, sizeof(buffer));
 
 	if (CTF_PACKET - packet->n < CTF_EVENT_MAX)
 		end_packet(ctf);
@@ -222,8 +213,11 @@ void ctf_put(struct ctf *ctf, const struct taken_record *record)
 	ctf_put_string(packet, name->text, sizeof(name->text));
 	for (size_t i = 0; description && i < description->n_fields; i++)
 		ctf_put_field(packet, &description->field[i], record);
-	if (description && event_header_is(description))
-		ctf_put_decoded(packet, description, record);
+	/* Behind the header's fields, as a text: which fields there are differs from record to record. */
+	if (description && event_header_is(description)) {
+		record_to_text(description, record->payload, record->size, &decoded);
+		ctf_put_string(packet, buffer, sizeof(buffer));
+	}
 	if (description)
 		return;
 	ctf_put_number(packet, record->size, sizeof(uint32_t));

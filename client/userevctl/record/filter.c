@@ -120,13 +120,6 @@ static bool read_value(struct filter_parser *parser, struct filter_value *ret)
 	return true;
 }
 
-static int order(struct filter_value a, struct filter_value b)
-{
-	if (a.is_negative != b.is_negative)
-		return a.is_negative ? -1 : 1;
-	return a.number < b.number ? -1 : a.number > b.number;
-}
-
 static bool compare_texts(const char *comparison, struct filter_value field, struct filter_value value)
 {
 	_cleanup_(freep) char *text = must(strndup(field.text, field.length));
@@ -137,8 +130,10 @@ static bool compare_texts(const char *comparison, struct filter_value field, str
 
 static bool compare_numbers(const char *comparison, struct filter_value field, struct filter_value value)
 {
-	const int sign = order(field, value);
+	int sign = field.number < value.number ? -1 : field.number > value.number;
 
+	if (field.is_negative != value.is_negative)
+		sign = field.is_negative ? -1 : 1;
 	switch (*comparison) {
 	case '&':
 		return (field.number & value.number) != 0;

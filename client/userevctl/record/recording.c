@@ -416,25 +416,21 @@ static void recording_free(struct recording *recording)
 	free(recording);
 }
 
-static int take_file(int fd)
-{
-	struct stat status;
-
-	if (fstat(fd, &status) == 0 && !S_ISREG(status.st_mode))
-		return -ESPIPE;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return -EBUSY;
-	return ftruncate(fd, 0) < 0 ? -errno : 0;
-}
-
 int recording_create(const char *path, uint64_t most, bool compressed, struct recording **ret)
 {
 	struct recording *recording = must(calloc(1, sizeof(*recording)));
+	struct stat status;
 	size_t done;
 	int r;
 
 	recording->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	r = recording->fd < 0 ? -errno : take_file(recording->fd);
+	r = recording->fd < 0 ? -errno : 0;
+	if (r == 0 && fstat(recording->fd, &status) == 0 && !S_ISREG(status.st_mode))
+		r = -ESPIPE;
+	if (r == 0 && flock(recording->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		r = -EBUSY;
+	if (r == 0 && ftruncate(recording->fd, 0) < 0)
+		r = -errno;
 	recording->most = most;
 	recording->half = 1;
 	recording->texts.compressed = compressed;

@@ -63,24 +63,12 @@ static void mute_print_json(const struct ctl *ctl, const struct silence_answer *
 	json_end(&json, '}');
 }
 
-/* Before Linux 6.4 the pages of blocked tenants cannot be told from those of others. */
-static void note_shared_page(const struct ctl *ctl)
-{
-	struct cursor status = { 0 };
-
-	if (control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &status) == 0 &&
-	    streq(row_string(status, "backend").text, "status-page"))
-		ctl_note(
-			"userevctl: before Linux 6.4 all tenants have the kernel's one page, so programs that have data files "
-			"still see which events are on, and write.");
-	free((void *)status.at);
-}
-
 static int silencing_run(struct ctl *ctl, const struct silencing *silencing)
 {
 	_cleanup_(silence_patterns_deinit) struct silence_patterns patterns = { 0 };
 	_cleanup_(silence_answer_deinit) struct silence_answer answer = { 0 };
 	const char *const *arguments;
+	struct cursor status = { 0 };
 	int r;
 
 	options_read(ctl, NULL, 1, INT32_MAX);
@@ -98,8 +86,14 @@ static int silencing_run(struct ctl *ctl, const struct silencing *silencing)
 	r = ctl_finish(ctl);
 	if (!silencing->rule)
 		silence_note_kept(&answer);
-	if (silencing->asked == ASK_BLOCK)
-		note_shared_page(ctl);
+	/* Before Linux 6.4 the pages of blocked tenants cannot be told from those of others. */
+	if (silencing->asked == ASK_BLOCK &&
+	    control_ask_status(ctl->control_socket, CONTROL_TIMEOUT_MS, &status) == 0 &&
+	    streq(row_string(status, "backend").text, "status-page"))
+		ctl_note(
+			"userevctl: before Linux 6.4 all tenants have the kernel's one page, so programs that have data files "
+			"still see which events are on, and write.");
+	free((void *)status.at);
 	return r;
 }
 

@@ -29,11 +29,6 @@ void silence_patterns_add(struct silence_patterns *patterns, const char *text, u
 	patterns->at[patterns->n++] = (struct silence_pattern){ must(strdup(text)), flags };
 }
 
-static bool is_escaped(const char *at)
-{
-	return at[0] == '\\' && at[1] && strchr("*?[", at[1]);
-}
-
 bool silence_unescape(const char *pattern, char *ret, size_t size)
 {
 	size_t n = 0;
@@ -41,7 +36,7 @@ bool silence_unescape(const char *pattern, char *ret, size_t size)
 	for (const char *c = pattern; *c && n < size - 1; c++) {
 		if (strchr("*?[", *c) && *pattern == '/')
 			return false;
-		c += *pattern == '/' && is_escaped(c);
+		c += *pattern == '/' && *c == '\\' && c[1] && strchr("*?[", c[1]);
 		ret[n++] = *c;
 	}
 	ret[n] = '\0';
@@ -53,21 +48,6 @@ struct safe_string silence_shown(const char *pattern)
 	char path[WIRE_TENANT_MAX + 1];
 
 	return safe_string(silence_unescape(pattern, path, sizeof(path)) ? tenant_shown(path) : pattern);
-}
-
-/* A path as a pattern that matches it alone. */
-static void add_path(struct silence_patterns *patterns, const char *path)
-{
-	char escaped[2 * WIRE_TENANT_MAX + 1];
-	size_t n = 0;
-
-	for (const char *c = path; *c && n < sizeof(escaped) - 2; c++) {
-		if (*path == '/' && strchr("*?[", *c))
-			escaped[n++] = '\\';
-		escaped[n++] = *c;
-	}
-	escaped[n] = '\0';
-	silence_patterns_add(patterns, escaped, 0);
 }
 
 static bool is_pid(const char *argument)
@@ -102,15 +82,25 @@ static bool is_process_tenant(const char *path, const char *argument)
 int silence_find_present(struct ctl *ctl, const char *argument, struct silence_patterns *found)
 {
 	_cleanup_(control_freep) struct control *control = NULL;
-	char path[WIRE_TENANT_MAX + 1];
+	char path[WIRE_TENANT_MAX + 1], escaped[2 * WIRE_TENANT_MAX + 1];
 	struct cursor row = { 0 };
 	int r = control_request(ctl->control_socket, KIND_TENANTS, 0, NULL, 0, &control);
+	size_t n;
 
 	while (r >= 0 && (r = control_next_row(control, &row)) > 0) {
 		row_get_string(row, "tenant", path, sizeof(path));
-		if (is_pid(argument) ? is_process_tenant(path, argument)
-				     : tenant_matches(argument, tenant_name(path), path))
-			add_path(found, path);
+		if (is_pid(argument) ? !is_process_tenant(path, argument)
+				     : !tenant_matches(argument, tenant_name(path), path))
+			continue;
+		/* The path as a pattern that matches it alone. */
+		n = 0;
+		for (const char *c = path; *c && n < sizeof(escaped) - 2; c++) {
+			if (*path == '/' && strchr("*?[", *c))
+				escaped[n++] = '\\';
+			escaped[n++] = *c;
+		}
+		escaped[n] = '\0';
+		silence_patterns_add(found, escaped, 0);
 	}
 	return r;
 }

@@ -37,20 +37,6 @@ static int answer_read(struct control *control, struct silence_answer *answer, s
 	return r < 0 ? r : r == 0 ? -EBADMSG : 0;
 }
 
-static int ask_some(struct control *control, uint16_t asked, const char *const *events, size_t n_events,
-		    const struct silence_pattern *patterns, size_t n)
-{
-	struct packet packet = control_begin(control, KIND_SILENCE);
-	const size_t mark = encode_list(&packet, asked);
-
-	for (size_t i = 0; i < n_events; i++)
-		encode_string(&packet, SILENCE_OF_EVENT, events[i], strlen(events[i]));
-	for (size_t i = 0; i < n; i++)
-		encode_string(&packet, patterns[i].flags, patterns[i].text, strlen(patterns[i].text));
-	encode_count(&packet, mark, (uint16_t)(n_events + n));
-	return control_send(control, &packet);
-}
-
 int silence_ask_on(struct control *control, uint16_t asked, const char *const *events, size_t n_events,
 		   const struct silence_patterns *patterns, struct silence_answer *ret)
 {
@@ -62,8 +48,16 @@ int silence_ask_on(struct control *control, uint16_t asked, const char *const *e
 		const size_t events_now = MIN(n_events - event, (size_t)EVENTS_AT_ONCE);
 		const size_t patterns_now = MIN(patterns->n - pattern, (size_t)PATTERNS_AT_ONCE);
 		const bool is_last = pattern + patterns_now == patterns->n;
+		struct packet packet = control_begin(control, KIND_SILENCE);
+		const size_t mark = encode_list(&packet, asked);
 
-		r = ask_some(control, asked, events + event, events_now, patterns->at + pattern, patterns_now);
+		for (size_t i = event; i < event + events_now; i++)
+			encode_string(&packet, SILENCE_OF_EVENT, events[i], strlen(events[i]));
+		for (size_t i = pattern; i < pattern + patterns_now; i++)
+			encode_string(&packet, patterns->at[i].flags, patterns->at[i].text,
+				      strlen(patterns->at[i].text));
+		encode_count(&packet, mark, (uint16_t)(events_now + patterns_now));
+		r = control_send(control, &packet);
 		if (r == 0)
 			r = answer_read(control, ret, pattern, patterns_now, is_last);
 		pattern = is_last ? 0 : pattern + patterns_now;

@@ -24,19 +24,17 @@ static struct event *catalogue_add(struct catalogue *catalogue, const char *name
 	return event;
 }
 
-static void event_deinit(struct event *event)
-{
-	if (event->shown != event->name)
-		free(event->shown);
-	free(event->name);
-	free(event->fields);
-	free((void *)event->row.at);
-}
-
 void catalogue_deinit(struct catalogue *catalogue)
 {
-	for (size_t i = 0; i < catalogue->n; i++)
-		event_deinit(&catalogue->events[i]);
+	for (size_t i = 0; i < catalogue->n; i++) {
+		struct event *event = &catalogue->events[i];
+
+		if (event->shown != event->name)
+			free(event->shown);
+		free(event->name);
+		free(event->fields);
+		free((void *)event->row.at);
+	}
 	free(catalogue->events);
 	*catalogue = (struct catalogue){ 0 };
 }

@@ -38,20 +38,6 @@ static const struct event *find_event(const struct tracing *tracing, const char 
 	return n == 1 ? found : NULL;
 }
 
-/* 0 or a negative errno. */
-static int latency_make_event(struct latency *latency)
-{
-	static char name[32];
-	char line[64];
-
-	snprintf(name, sizeof(name), LATENCY_PREFIX "%d", (int)getpid());
-	snprintf(line, sizeof(line), "%s u64 us", name);
-	if (tracefs_instance_file_append(NULL, "synthetic_events", line) < 0)
-		return errno ? -errno : -EIO;
-	latency->measured = (struct event){ .name = name, .shown = name, .system = LATENCY_SYSTEM };
-	return 0;
-}
-
 /* An enum exit_code. */
 static int add_trigger(struct tracefs_instance *instance, const struct event *event, const char *trigger)
 {
@@ -64,14 +50,18 @@ static int add_trigger(struct tracefs_instance *instance, const struct event *ev
 
 static int latency_begin(struct latency *latency, struct tracing *tracing)
 {
+	static char name[32];
 	struct follower *follower = follower_new(tracing);
-	char first[HIST_TRIGGER_MAX], second[2 * HIST_TRIGGER_MAX];
+	char line[64], first[HIST_TRIGGER_MAX], second[2 * HIST_TRIGGER_MAX];
 	int r = instance_make(&follower->instance);
 
-	if (r == 0)
-		r = latency_make_event(latency);
+	snprintf(name, sizeof(name), LATENCY_PREFIX "%d", (int)getpid());
+	snprintf(line, sizeof(line), "%s u64 us", name);
+	if (r == 0 && tracefs_instance_file_append(NULL, "synthetic_events", line) < 0)
+		r = errno ? -errno : -EIO;
 	if (r < 0)
 		return tracefs_explain("make an instance and an event in tracefs", r);
+	latency->measured = (struct event){ .name = name, .shown = name, .system = LATENCY_SYSTEM };
 	snprintf(first, sizeof(first), "hist:keys=%s:userevctl_ts=common_timestamp.usecs:size=%" PRIu64, latency->key,
 		 latency->entries);
 	snprintf(
@@ -84,50 +74,42 @@ static int latency_begin(struct latency *latency, struct tracing *tracing)
 	return r == EXIT_DONE ? add_trigger(follower->instance, latency->to, second) : r;
 }
 
-/* Values of the field for which the first event's table had no room. */
-static uint64_t count_dropped(struct tracefs_instance *instance, const struct event *event)
-{
-	_cleanup_(freep) char *text = tracefs_event_file_read(instance, event->system, event->shown, "hist", NULL);
-	const char *at = text ? strstr(text, "Dropped: ") : NULL;
-
-	return at ? strtoull(at + strlen("Dropped: "), NULL, 10) : 0;
-}
-
 static void latency_print(struct latency *latency, struct tracefs_instance *instance, const struct output *output)
 {
+	const struct event *from = latency->from;
 	_cleanup_(freep) char *text =
 		tracefs_event_file_read(instance, LATENCY_SYSTEM, latency->measured.name, "hist", NULL);
+	_cleanup_(freep) char *first = tracefs_event_file_read(instance, from->system, from->shown, "hist", NULL);
+	const char *dropped = first ? strstr(first, "Dropped: ") : NULL;
 	char title[2 * WIRE_DESCRIPTION_MAX + 8];
 	struct column columns[HIST_COLUMNS];
 	struct table table = hist_table(&latency->hist, output, columns);
 
-	snprintf(title, sizeof(title), "%s -> %s", latency->from->shown, latency->to->shown);
+	snprintf(title, sizeof(title), "%s -> %s", from->shown, latency->to->shown);
 	if (text)
 		hist_print(&latency->hist, output, title, text, &table);
-	latency->hist.dropped += count_dropped(instance, latency->from);
+	/* Values of the field for which the first event's table had no room. */
+	if (dropped)
+		latency->hist.dropped += strtoull(dropped + strlen("Dropped: "), NULL, 10);
 	hist_end(&latency->hist, output, &table, latency->entries);
-}
-
-/* The instance ends with its follower. */
-static void latency_end(const struct latency *latency, struct tracefs_instance *instance)
-{
-	if (!latency->measured.name)
-		return;
-	hist_remove(instance, latency->to->system, latency->to->shown);
-	hist_remove(instance, latency->from->system, latency->from->shown);
-	hist_remove_latency(instance, getpid());
 }
 
 static int latency_measure(struct latency *latency, struct tracing *tracing)
 {
 	const uint64_t deadline = ctl_now_ns() + latency->seconds * NS_PER_S;
 	int r = latency_begin(latency, tracing);
+	struct tracefs_instance *const instance = tracing->follower->instance;
 
 	while (r == EXIT_DONE && !follower_stopped && ctl_now_ns() < deadline)
 		poll(NULL, 0, PAUSE_MS);
 	if (r == EXIT_DONE)
-		latency_print(latency, tracing->follower->instance, &tracing->ctl->output);
-	latency_end(latency, tracing->follower->instance);
+		latency_print(latency, instance, &tracing->ctl->output);
+	/* The instance ends with its follower. */
+	if (latency->measured.name) {
+		hist_remove(instance, latency->to->system, latency->to->shown);
+		hist_remove(instance, latency->from->system, latency->from->shown);
+		hist_remove_latency(instance, getpid());
+	}
 	return r;
 }
 

@@ -8,29 +8,22 @@
 #include "client/userevctl/tracing/record.h"
 #include "protocol/base/number.h"
 
-/* "90s", "5m", "2h", "1d" ago. */
-static bool read_ago(const char *text, uint64_t now, uint64_t *ret)
-{
-	static const char units[] = "smhd";
-	static const uint64_t seconds[] = { 1, 60, 3600, 86400 };
-	const size_t length = strlen(text);
-	const char *unit = length > 0 ? strchr(units, text[length - 1]) : NULL;
-	uint64_t n;
-
-	if (!unit || !*unit || number_parse(text, length - 1, 36500, &n) != NUMBER_GOOD)
-		return false;
-	*ret = now - MIN(now, n * seconds[unit - units] * UINT64_C(1000000000));
-	return true;
-}
-
 bool since_parse(const char *text, uint64_t now, uint64_t *ret)
 {
 	static const char *const formats[] = { "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M",
 					       "%Y-%m-%d",	    "%H:%M:%S",		 "%H:%M" };
+	static const char units[] = "smhd";
+	static const uint64_t unit_seconds[] = { 1, 60, 3600, 86400 };
 	const time_t seconds = (time_t)(now / 1000000000);
+	const size_t length = strlen(text);
+	const char *unit = length > 0 ? strchr(units, text[length - 1]) : NULL;
+	uint64_t n;
 
-	if (read_ago(text, now, ret))
+	/* "90s", "5m", "2h", "1d" ago. */
+	if (unit && *unit && number_parse(text, length - 1, 36500, &n) == NUMBER_GOOD) {
+		*ret = now - MIN(now, n * unit_seconds[unit - units] * UINT64_C(1000000000));
 		return true;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
 		struct tm time = { 0 };
 		const char *end;
