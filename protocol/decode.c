@@ -19,21 +19,6 @@ static const char *take_text(struct cursor *cursor, size_t length)
 	return text;
 }
 
-/* With zeros behind it, to a multiple of four. */
-static const char *take_padded_text(struct cursor *cursor, size_t length)
-{
-	const size_t zeros = padding(length);
-	const char *text = cursor_take(cursor, length + zeros);
-	uint32_t last;
-
-	if (!text || length == 0)
-		return text;
-	memcpy(&last, text + length + zeros - sizeof(last), sizeof(last));
-	if (memchr(text, '\0', length) || (zeros > 0 && le32toh(last) >> 8 * (sizeof(last) - zeros) != 0))
-		cursor->failed = true;
-	return text;
-}
-
 int decode_message(const void *packet, size_t size, struct message *ret)
 {
 	struct cursor cursor = cursor_make(packet, size);
@@ -98,10 +83,20 @@ static int decode_texts(struct cursor body, size_t head_size, struct strings *re
 	walk = body;
 	for (size_t i = 0; i < head.count; i++) {
 		struct wire_string item;
+		const char *text;
+		uint32_t last;
+		size_t zeros;
 
 		layout_get(&walk, LAYOUT_PAIR, &item, sizeof(item));
 		cursor_take(&walk, head_size - sizeof(item));
-		take_padded_text(&walk, item.length);
+		/* With zeros behind it, to a multiple of four. */
+		zeros = padding(item.length);
+		text = cursor_take(&walk, item.length + zeros);
+		if (!text || item.length == 0)
+			continue;
+		memcpy(&last, text + item.length + zeros - sizeof(last), sizeof(last));
+		if (memchr(text, '\0', item.length) || (zeros > 0 && le32toh(last) >> 8 * (sizeof(last) - zeros) != 0))
+			walk.failed = true;
 	}
 	if (!cursor_done(&walk))
 		return REFUSAL_BAD_PACKET;

@@ -37,21 +37,13 @@ static struct event *event_of_name_after(struct registry *registry, const char *
 	return event;
 }
 
-static struct holder *find_holder(const struct grant *grant)
-{
-	struct holder *holder;
-
-	LIST_FOREACH(holder, &grant->tenant->holders, in_tenant)
-		if (lease_by_bit(holder, grant->bit))
-			return holder;
-	return NULL;
-}
-
 /* Whether the grant has any user that the daemon knows; says which, and what to do. */
 static bool grant_is_used(const struct grant *grant, struct text *why)
 {
-	struct holder *holder = grant->leases > 0 ? find_holder(grant) : NULL;
+	struct holder *holder = grant->leases > 0 ? LIST_FIRST(&grant->tenant->holders) : NULL;
 
+	while (holder && !lease_by_bit(holder, grant->bit))
+		holder = LIST_NEXT(holder, in_tenant);
 	if (declared_is(grant)) {
 		text_printf(why, "the policy declares it: take its [Event] out, 'userevctl reload', and try again");
 	} else if (holder) {
@@ -102,18 +94,6 @@ static unsigned forget_name(struct registry *registry, const char *name)
 	return n;
 }
 
-static void delete_answer(struct client *client, uint32_t serial, const char *name, unsigned tenants)
-{
-	struct packet *packet = client_answer(client, KIND_ROWS, serial, 0);
-	const size_t list = encode_list(packet, 0), row = encode_row_begin(packet);
-
-	row_put_string(packet, "event", name);
-	row_put_u64(packet, "tenants", tenants);
-	encode_row_end(packet, row);
-	encode_count(packet, list, 1);
-	client_send(client, NULL, 0);
-}
-
 static void delete_refuse(struct client *client, const struct deletion *deletion)
 {
 	const int answer = deletion->call.result;
@@ -141,15 +121,25 @@ static void delete_on_answer(void *data, struct kernel_call *calls, size_t n _un
 	_cleanup_(freep) struct deletion *deletion = data;
 	struct client *client = task_end(&deletion->task);
 	unsigned tenants = 0;
+	struct packet *packet;
+	size_t list, row;
 
 	if (calls->result == KERNEL_OK || calls->result == KERNEL_E_NO_SUCH)
 		tenants = forget_name(deletion->registry, deletion->name);
 	if (!client)
 		return;
-	if (calls->result == KERNEL_OK || tenants > 0)
-		delete_answer(client, deletion->serial, deletion->name, tenants);
-	else
+	if (calls->result != KERNEL_OK && tenants == 0) {
 		delete_refuse(client, deletion);
+		return;
+	}
+	packet = client_answer(client, KIND_ROWS, deletion->serial, 0);
+	list = encode_list(packet, 0);
+	row = encode_row_begin(packet);
+	row_put_string(packet, "event", deletion->name);
+	row_put_u64(packet, "tenants", tenants);
+	encode_row_end(packet, row);
+	encode_count(packet, list, 1);
+	client_send(client, NULL, 0);
 }
 
 int handle_delete(struct client *client, const struct message *message)

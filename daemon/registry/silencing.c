@@ -38,15 +38,6 @@ struct silencing_batch {
 	struct kernel_call *calls;
 };
 
-static void silencing_note(struct silence *silence)
-{
-	static const uint64_t none;
-
-	if (silence->entry == 0)
-		ledger_enter(silence->registry->ledger, &silence->entry, ENTRY_SILENCING, 1, 0, &none, sizeof(none),
-			     "");
-}
-
 static void silencing_on_timer(struct ev_loop *loop, ev_timer *w, int events);
 
 static void silencing_continue_in(struct silence *silence, double seconds)
@@ -190,18 +181,6 @@ void silencing_forget_holder(struct holder *holder)
 		tenant->next_expelled = LIST_NEXT(holder, in_tenant);
 }
 
-static void expel_begin(struct registry *registry)
-{
-	for (struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next) {
-		if (!tenant->blocked || LIST_EMPTY(&tenant->holders) || tenant->expelling)
-			continue;
-		tenant->expelling = true;
-		tenant->next_expelled = LIST_FIRST(&tenant->holders);
-		LIST_INSERT_HEAD(&registry->expelling, tenant, in_expelling);
-		refusal_note(registry, tenant, NULL, REFUSAL_NOT_PERMITTED, tenant_blocked_sentence);
-	}
-}
-
 static void silencing_on_timer(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
 	struct silence *silence = container_of(w, struct silence, w_walk);
@@ -218,14 +197,23 @@ static void silencing_on_timer(struct ev_loop *loop _unused_, ev_timer *w, int e
 
 void silencing_begin(struct registry *registry)
 {
+	static const uint64_t none;
 	struct silence *silence = registry->silence;
 
 	if (!silence)
 		return;
 	silence->busy = silence->walking = true;
 	silence->walked = 0;
-	silencing_note(silence);
-	expel_begin(registry);
+	if (silence->entry == 0)
+		ledger_enter(registry->ledger, &silence->entry, ENTRY_SILENCING, 1, 0, &none, sizeof(none), "");
+	for (struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next) {
+		if (!tenant->blocked || LIST_EMPTY(&tenant->holders) || tenant->expelling)
+			continue;
+		tenant->expelling = true;
+		tenant->next_expelled = LIST_FIRST(&tenant->holders);
+		LIST_INSERT_HEAD(&registry->expelling, tenant, in_expelling);
+		refusal_note(registry, tenant, NULL, REFUSAL_NOT_PERMITTED, tenant_blocked_sentence);
+	}
 	if (expel_some(registry))
 		silencing_continue_in(silence, 0.);
 	silencing_walk(silence);

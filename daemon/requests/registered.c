@@ -128,25 +128,12 @@ void registered_answer(struct registration *registration, struct client *client)
 			streams.stream[i]->fd = fd_close(streams.stream[i]->fd);
 }
 
-/* Every file is proved before it is sent. */
-static bool collect_precedents_streams(struct client *client, struct streams_to_send *ret)
-{
-	struct share *share;
-
-	ret->n = 0;
-	LIST_FOREACH(share, &client->holder.shares, in_client) {
-		if (share_must_stay(share, 1))
-			return false;
-		add_stream(ret, share);
-	}
-	return true;
-}
-
 bool registered_answer_alike(struct client *client, const struct message *message)
 {
 	const struct precedent *precedent = precedent_find(&client->holder, message->body);
 	struct streams_to_send streams;
 	struct packet *packet;
+	struct share *share;
 	size_t n = 0;
 
 	if (!precedent)
@@ -154,7 +141,12 @@ bool registered_answer_alike(struct client *client, const struct message *messag
 	if (id_table_reserve(&client->holder.leases, (uint32_t)precedent->n))
 		while (n < precedent->n && lease_get(&client->holder, precedent->reference[n]))
 			n++;
-	if (n < precedent->n || !collect_precedents_streams(client, &streams)) {
+	streams.n = 0;
+	/* Every file is proved before it is sent. */
+	share = n == precedent->n ? LIST_FIRST(&client->holder.shares) : NULL;
+	for (; share && !share_must_stay(share, 1); share = LIST_NEXT(share, in_client))
+		add_stream(&streams, share);
+	if (n < precedent->n || share) {
 		leases_drop(&client->holder, UINT_MAX);
 		shares_tidy(&client->holder);
 		return false;

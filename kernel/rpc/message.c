@@ -27,16 +27,6 @@ static bool has_fd(enum message_kind kind, const struct kernel_call *call)
 	return call->fd >= 0 && (kind == MESSAGE_ANSWERS || message_op(call->op)->takes_fd);
 }
 
-static void message_put_call(struct packet *packet, enum message_kind kind, const struct kernel_call *call)
-{
-	const char *text = kind == MESSAGE_CALLS && call->text ? call->text : "";
-	const struct message_end end = { has_fd(kind, call), (uint32_t)strlen(text) };
-
-	packet_put(packet, call, MESSAGE_CALL_BYTES);
-	packet_put(packet, &end, sizeof(end));
-	packet_put_padded(packet, text, end.text_length);
-}
-
 size_t message_put(struct packet *packet, enum message_kind kind, const struct kernel_call *calls, size_t n)
 {
 	struct message_header header = { .kind = (uint16_t)kind };
@@ -45,13 +35,17 @@ size_t message_put(struct packet *packet, enum message_kind kind, const struct k
 	packet_room(packet, sizeof(header));
 	for (; header.count < MIN(n, (size_t)MESSAGE_CALLS_MAX); header.count++) {
 		const struct kernel_call *call = &calls[header.count];
+		const char *text = kind == MESSAGE_CALLS && call->text ? call->text : "";
+		const struct message_end end = { has_fd(kind, call), (uint32_t)strlen(text) };
 		const size_t before = packet->size;
 
-		there += has_fd(kind, call);
+		there += end.has_fd;
 		back += kind == MESSAGE_CALLS && message_op(call->op)->gives_fd;
 		if (there > MESSAGE_FDS_MAX || back > MESSAGE_FDS_MAX)
 			break;
-		message_put_call(packet, kind, call);
+		packet_put(packet, call, MESSAGE_CALL_BYTES);
+		packet_put(packet, &end, sizeof(end));
+		packet_put_padded(packet, text, end.text_length);
 		if (packet->failed) {
 			packet->size = before;
 			packet->failed = header.count == 0;

@@ -95,15 +95,6 @@ static int enabler_join(const struct enabler *enabler, struct uapi_register *ask
 	return 0;
 }
 
-/* Of an event's bit on a page. */
-static int enabler_enable(const struct enabler *enabler, struct uapi_register *asked, const struct mapped_page *page,
-			  uint32_t bit)
-{
-	asked->enable_bit = bit_in_word(bit);
-	asked->enable_address = word_of(page, bit);
-	return ioctl(enabler->fds.fd[0], UAPI_IOCTL_REGISTER, asked) < 0 ? -errno : 0;
-}
-
 static int enabler_register(struct enabler *enabler, enum enabler_kind kind, const struct enabler_item *item,
 			    const char *text, uint32_t *ret_index)
 {
@@ -120,8 +111,13 @@ static int enabler_register(struct enabler *enabler, enum enabler_kind kind, con
 					: enabler_find_page(enabler, item->page);
 	if (!page)
 		return r;
-	r = item->flags & ENABLER_SILENT ? enabler_join(enabler, &asked)
-					 : enabler_enable(enabler, &asked, page, item->bit);
+	if (item->flags & ENABLER_SILENT) {
+		r = enabler_join(enabler, &asked);
+	} else {
+		asked.enable_bit = bit_in_word(item->bit);
+		asked.enable_address = word_of(page, item->bit);
+		r = ioctl(enabler->fds.fd[0], UAPI_IOCTL_REGISTER, &asked) < 0 ? -errno : 0;
+	}
 	page->items += kind == ENABLER_REGISTER && r == 0;
 	enabler_tidy_page(enabler, page);
 	if (r == 0)
@@ -166,19 +162,6 @@ static struct enabler_answer enabler_serve_item(struct enabler *enabler, enum en
 	return answer;
 }
 
-/* Returns the number of answers, 0 for an invalid request. */
-static uint32_t enabler_serve_request(struct enabler *enabler, struct cursor body, struct enabler_answer *answers)
-{
-	struct enabler_request request;
-
-	cursor_get(&body, &request, sizeof(request));
-	if (request.count > ENABLER_BATCH_MAX || enabler->fds.count == 0)
-		return 0;
-	for (uint32_t i = 0; i < request.count; i++)
-		answers[i] = enabler_serve_item(enabler, request.kind, &body);
-	return request.count;
-}
-
 int enabler_run(int socket)
 {
 	static struct enabler enabler;
@@ -186,13 +169,20 @@ int enabler_run(int socket)
 
 	for (;;) {
 		ssize_t n = transport_receive_fds(socket, enabler.request, sizeof(enabler.request), &enabler.fds, 0);
-		uint32_t count;
+		struct enabler_request request;
+		struct cursor body;
+		uint32_t count = 0;
 
 		if (n == -EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-		count = enabler_serve_request(&enabler, cursor_make(enabler.request, (size_t)n), answers);
+		body = cursor_make(enabler.request, (size_t)n);
+		cursor_get(&body, &request, sizeof(request));
+		/* Without an answer for an invalid request. */
+		if (request.count <= ENABLER_BATCH_MAX && enabler.fds.count > 0)
+			for (; count < request.count; count++)
+				answers[count] = enabler_serve_item(&enabler, request.kind, &body);
 		/* The stream was lent: it lives as long as its clients have it, not as long as this process. */
 		fdset_deinit(&enabler.fds);
 		if (count == 0 || transport_send(socket, answers, count * sizeof(answers[0]), NULL, 0, 0) < 0)

@@ -174,23 +174,20 @@ int on_page_adopt(struct user_events *user_events, struct kernel_call *call, con
 	return KERNEL_OK;
 }
 
-/* Whether it is a data file with its own lock, or can be locked again: without a lock it would count as closed. */
-static bool is_data_file(struct user_events *user_events, int fd, uint64_t lock)
-{
-	struct stat one, other;
-
-	return fstat(fd, &one) == 0 && fstat(user_events->data, &other) == 0 && is_one_file(&one, &other) &&
-	       (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY && stream_has_lock(user_events, fd, lock);
-}
-
 int on_stream_adopt(struct user_events *user_events, struct kernel_call *call, const struct target *target)
 {
 	struct event_page *page = target->page;
 	struct event_stream *stream = target->stream;
+	struct stat one, other;
 
 	if (stream && (stream->page != page || stream->lock != call->number))
 		return -EEXIST;
-	if (call->number > INT64_MAX || (call->fd >= 0 && !is_data_file(user_events, call->fd, call->number)))
+	if (call->number > INT64_MAX)
+		return -EINVAL;
+	/* A data file has its own lock, or can be locked again: without a lock it would count as closed. */
+	if (call->fd >= 0 && (fstat(call->fd, &one) < 0 || fstat(user_events->data, &other) < 0 ||
+			      !is_one_file(&one, &other) || (fcntl(call->fd, F_GETFL) & O_ACCMODE) != O_WRONLY ||
+			      !stream_has_lock(user_events, call->fd, call->number)))
 		return -EINVAL;
 	if (stream)
 		stream->known = true;

@@ -135,21 +135,6 @@ static void unwanted_find_witnesses(struct user_events *user_events)
 		fclose(list);
 }
 
-/* Whether the event exists only because it could not be deleted yet. It is wanted again. */
-static bool unwanted_take_back(struct user_events *user_events, const char *name)
-{
-	struct unwanted *unwanted;
-
-	SLIST_FOREACH(unwanted, &user_events->unwanted, entry)
-	{
-		if (!streq(unwanted->name, name))
-			continue;
-		unwanted_free(user_events, unwanted);
-		return true;
-	}
-	return false;
-}
-
 static void unwanted_delete(struct user_events *user_events)
 {
 	struct unwanted *unwanted, *next;
@@ -189,6 +174,7 @@ static int status_place_one(struct user_events *user_events, struct event_stream
 {
 	uint32_t *index = &holding->first.index;
 	char name[WIRE_DESCRIPTION_MAX + 1];
+	struct unwanted *unwanted;
 	bool was_there;
 	int r;
 
@@ -203,7 +189,13 @@ static int status_place_one(struct user_events *user_events, struct event_stream
 		return r;
 	stream_note_index(stream, *index);
 	holding_name(holding, name);
-	holding->foreign = was_there && !unwanted_take_back(user_events, name);
+	unwanted = was_there ? SLIST_FIRST(&user_events->unwanted) : NULL;
+	while (unwanted && !streq(unwanted->name, name))
+		unwanted = SLIST_NEXT(unwanted, entry);
+	holding->foreign = was_there && !unwanted;
+	/* It existed only because it could not be deleted yet, and is wanted again. */
+	if (unwanted)
+		unwanted_free(user_events, unwanted);
 	mark_change(user_events, holding->foreign ? other_prefix : own_prefix, name, true);
 	r = format_compare(user_events->mounts.tracefs, holding->text);
 	if (r < 0)
