@@ -165,10 +165,8 @@ static struct silence_rules *list_get(struct silence *silence, enum silence_kind
 }
 
 /* An event without rules is on for all. */
-static void list_tidy(struct silence *silence, const char *event)
+static void list_tidy(struct silence *silence, struct silenced_event *found)
 {
-	struct silenced_event *found = silence_find_event(silence, event, strlen(event));
-
 	if (!found || !TAILQ_EMPTY(&found->rules))
 		return;
 	HASH_DELETE(by_name, silence->events, found);
@@ -236,7 +234,7 @@ int silence_add(struct registry *registry, enum silence_kind kind, const char *e
 	text = rule ? malloc(strlen(event) + strlen(tenant) + 1) : NULL;
 	if (!text) {
 		free(rule);
-		list_tidy(silence, event);
+		list_tidy(silence, silence_find_event(silence, event, strlen(event)));
 		return -ENOMEM;
 	}
 	rule->owner = owner;
@@ -279,7 +277,7 @@ bool silence_remove(struct registry *registry, enum silence_kind kind, const cha
 		any = true;
 	}
 	if (any)
-		list_tidy(silence, event);
+		list_tidy(silence, found);
 	return any;
 }
 
@@ -287,17 +285,18 @@ bool silence_leave(struct registry *registry, const void *owner)
 {
 	struct silence *silence = registry->silence;
 	struct silence_rule *rule, *next;
-	char event[DESCRIPTION_NAME_MAX + 1];
+	struct silenced_event *event;
 	bool any = false;
 
 	for (rule = silence ? TAILQ_FIRST(&silence->all) : NULL; rule; rule = next) {
 		next = TAILQ_NEXT(rule, in_all);
 		if (rule->owner != owner)
 			continue;
-		any = true;
-		string_copy(event, sizeof(event), rule->event);
-		rule_free(silence, list_get(silence, rule->kind, rule->event), rule);
+		/* A list of the event's, since mutes and blocks have no owner. */
+		event = silence_find_event(silence, rule->event, strlen(rule->event));
+		rule_free(silence, &event->rules, rule);
 		list_tidy(silence, event);
+		any = true;
 	}
 	return any;
 }

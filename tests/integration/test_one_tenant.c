@@ -73,6 +73,35 @@ SILENT_TEST(event_is_on_for_one_tenant_alone)
 	trace(fixture, "alone", false);
 }
 
+static bool filter_of_by_hand_has(const char *text)
+{
+	return file_has_line(TRACEFS "/events/user_events/by_hand/filter", "", text);
+}
+
+/* A filter does what the page can't. */
+DAEMON_TEST(foreign_event_is_recorded_for_one_tenant, .policy = ROOT_IS_TRUSTED,
+	    .needs_cgroups = "tenants of their own", .needs_guest = "foreign events")
+{
+	char condition[64];
+	PROGRAM(one, "one", "daemons u32 x");
+	PROGRAM(two, "two", "daemons u32 x");
+
+	write_file(TRACEFS "/dynamic_events", "u:by_hand u32 x");
+	snprintf(condition, sizeof(condition), "common_pid == %s", one.pid);
+	expect_ctl(EXIT_FAILURE, "1 event is for all tenants or for none", "enable", "--keep", "--foreign", "by_hand",
+		   "--tenant", one.path);
+	expect_ctl(EXIT_SUCCESS, "have now, and none that comes later", "enable", "--foreign", "by_hand", "daemons",
+		   "--tenant", one.path);
+	ck_assert_msg(filter_of_by_hand_has(condition), "%s", condition);
+	ck_assert(is_on(&one) && is_on(&two) == !has_a_page_per_tenant(fixture));
+	expect_ctl(EXIT_SUCCESS, "2 events are on.", "enable", "--foreign", "by_hand", "daemons");
+	ck_assert(filter_of_by_hand_has("none"));
+	expect_ctl(EXIT_SUCCESS, "2 events are off.", "disable", "--foreign", "by_hand", "daemons");
+	ck_assert(!is_on(&one) && !is_on(&two));
+	/* Since Linux 6.4 it has gone by itself. */
+	CTL("delete", "--foreign", "by_hand");
+}
+
 SILENT_TEST(rule_for_a_tenant_to_come_is_announced)
 {
 	char path[256];

@@ -46,7 +46,7 @@ int session_limit(struct session *session)
 	for (const struct event *event = NULL; r == EXIT_DONE && (event = tracing_next(tracing, event));) {
 		if (!event->system)
 			continue;
-		if (event->foreign || (event->on && !is_narrow(event)) || only_has_shared_page(tracing))
+		if (only_is_shared(tracing, event) || (event->on && !is_narrow(event)))
 			shared++;
 		else
 			names_add(&names, event->name);

@@ -31,9 +31,9 @@ static void only_add_name(struct only_names *names, const char *name)
 	names->name[names->n++] = name;
 }
 
-bool only_has_shared_page(const struct tracing *tracing)
+bool only_is_shared(const struct tracing *tracing, const struct event *event)
 {
-	return streq(row_string(tracing->status, "backend").text, "status-page");
+	return event->foreign || streq(row_string(tracing->status, "backend").text, "status-page");
 }
 
 int only_find(struct tracing *tracing, const char *const *tenants, size_t n, bool keep, struct only *only)
@@ -43,11 +43,7 @@ int only_find(struct tracing *tracing, const char *const *tenants, size_t n, boo
 			  tracing->ctl->control_socket);
 		return EXIT_NO_DAEMON;
 	}
-	if (keep && only_has_shared_page(tracing)) {
-		ctl_error(
-			"--keep: before Linux 6.4 a filter has to name a tenant's threads, and these have others after a boot.");
-		return EXIT_REFUSED;
-	}
+	only->keep = keep;
 	return silence_find(tracing->ctl, tenants, n, &only->patterns);
 }
 
@@ -56,20 +52,25 @@ int only_begin(struct tracing *tracing, const char *pattern, struct only *only)
 	struct only_names names = { 0 };
 	int r = EXIT_DONE;
 
+	only->shared = 0;
 	for (const struct event *event = NULL; (event = tracing_next(tracing, event));) {
 		if (pattern && !tracing_matches(tracing, pattern, event))
 			continue;
-		if (event->foreign) {
-			ctl_error("--tenant: '%s' was made without the daemon, and is on for all programs or for none.",
-				  safe_string(event->shown).text);
-			free(names.name);
-			return EXIT_REFUSED;
-		}
-		only_add_name(&names, event->name);
+		if (only_is_shared(tracing, event))
+			only->shared++;
+		else
+			only_add_name(&names, event->name);
 	}
-	if (names.n > 0 && only_has_shared_page(tracing)) {
+	if (only->shared > 0 && only->keep) {
+		ctl_error(
+			"--keep: %s for all tenants or for none. A filter would have to name a tenant's threads, and these have "
+			"other numbers after a boot.",
+			plural(only->shared, "event is", "events are").text);
+		r = EXIT_REFUSED;
+	} else if (only->shared > 0) {
 		r = threads_begin(tracing, pattern, only);
-	} else if (names.n > 0) {
+	}
+	if (r == EXIT_DONE && names.n > 0) {
 		silence_answer_deinit(&only->answer);
 		r = silence_ask(tracing->ctl, ASK_ONLY, names.name, names.n, &only->patterns, &only->answer);
 	}
@@ -82,11 +83,9 @@ int only_end(struct tracing *tracing)
 	_cleanup_(only_deinit) struct only only = { 0 };
 	struct only_names names = { 0 };
 	struct row_field field;
-	int r = EXIT_DONE;
+	int r = threads_end(tracing);
 
-	if (only_has_shared_page(tracing))
-		return threads_end(tracing);
-	for (const struct event *event = NULL; (event = tracing_next(tracing, event));)
+	for (const struct event *event = NULL; r == EXIT_DONE && (event = tracing_next(tracing, event));)
 		if (row_find(event->row, "only", &field))
 			only_add_name(&names, event->name);
 	if (names.n > 0)
@@ -106,14 +105,14 @@ static void print_tenants_json(const struct only *only, struct json *json)
 static void only_print_json(const struct tracing *tracing, uint64_t events, const struct only *only)
 {
 	struct json json = { .file = tracing->ctl->output.file };
-	const bool is_shared = only_has_shared_page(tracing);
+	const bool has_pages = only->answer.rows != NULL;
 
 	json_begin(&json, '{');
 	json_put(&json, json_u64("events", events), json_bool("on", true));
 	print_tenants_json(only, &json);
-	json_put(&json, json_if(!is_shared, json_u64("tenants_on", only->answer.on)),
-		 json_if(!is_shared, json_u64("tenants_off", only->answer.off)),
-		 json_if(is_shared, json_u64("threads", only->threads)));
+	json_put(&json, json_if(has_pages, json_u64("tenants_on", only->answer.on)),
+		 json_if(has_pages, json_u64("tenants_off", only->answer.off)),
+		 json_if(only->shared > 0, json_u64("threads", only->threads)));
 	json_end(&json, '}');
 }
 
@@ -141,13 +140,14 @@ void only_print(const struct tracing *tracing, uint64_t events, const struct onl
 		fprintf(file, " alone%s%s.\n", answer->off > 0 ? ": off for " : "",
 			answer->off > 0 ? plural(answer->off, "other tenant", "other tenants").text : "");
 	}
-	if (only_has_shared_page(tracing)) {
+	if (only->shared > 0)
 		ctl_note(
-			"userevctl: before Linux 6.4 all tenants have the kernel's one page, so programs of the others write, too. "
-			"A filter records only the %s that these tenants have now, and none that comes later.",
+			"userevctl: %s on for all tenants or for none, so programs of the others write, too. A filter records only "
+			"the %s that these tenants have now, and none that comes later.",
+			plural(only->shared, "event is", "events are").text,
 			plural(only->threads, "thread", "threads").text);
+	if (!answer->rows)
 		return;
-	}
 	for (size_t i = 0; i < answer->n; i++) {
 		char pattern[WIRE_TENANT_MAX + 1];
 

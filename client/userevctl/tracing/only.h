@@ -9,14 +9,16 @@
 struct only {
 	struct silence_patterns patterns;
 	struct silence_answer answer;
-	uint64_t threads; /* before Linux 6.4: that the filter lets through */
+	bool keep;
+	size_t shared;	  /* events of which a filter has to select the records */
+	uint64_t threads; /* that the filter lets through */
 };
 
 void only_deinit(struct only *);
 /* Finds the tenants. `keep`: also for the next boot. */
 int only_find(struct tracing *, const char *const *tenants, size_t n, bool keep, struct only *);
-/* Before Linux 6.4: all tenants have the kernel's page. */
-bool only_has_shared_page(const struct tracing *);
+/* Whether the event is on for all tenants or for none: a foreign one, or before Linux 6.4, when all tenants have the kernel's page. */
+bool only_is_shared(const struct tracing *, const struct event *);
 /* Before events are switched on: those of the last look that match the pattern, or NULL: one of the tracing's. */
 int only_begin(struct tracing *, const char *pattern, struct only *);
 /* Once events are switched on for all, or off: nothing of that is left for those of the last look. */
@@ -24,6 +26,6 @@ int only_end(struct tracing *);
 /* The last line of output; and notes. */
 void only_print(const struct tracing *, uint64_t events, const struct only *);
 
-/* threads.c: before Linux 6.4 events of the last look are recorded in the top instance for threads of the tenants alone. */
+/* threads.c: such events of the last look are recorded in the top instance for threads of the tenants alone. */
 int threads_begin(struct tracing *, const char *pattern, struct only *);
 int threads_end(struct tracing *);

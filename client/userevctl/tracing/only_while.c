@@ -69,7 +69,7 @@ bool only_while_allows(struct tracing *tracing, const struct event *event)
 	only->narrow += is_narrow;
 	if (!only->tenant)
 		return true;
-	if (tracing->no_daemon || event->foreign || (event->on && !is_narrow) || only_has_shared_page(tracing)) {
+	if (tracing->no_daemon || only_is_shared(tracing, event) || (event->on && !is_narrow)) {
 		only->shared++;
 		return true;
 	}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * enable --tenant before Linux 6.4, where all tenants have the kernel's one page: programs of all tenants write, and the kernel records
- * those threads that an event's filter names. A filter is at most a page long. (This file can go when no supported machine runs such a
- * kernel.)
+ * enable --tenant for events that are on for all tenants or for none: foreign ones, and all before Linux 6.4. Programs of all tenants write,
+ * and the kernel records those threads that an event's filter names. A filter is at most a page long.
  */
 
 #include <dirent.h>
@@ -93,13 +92,12 @@ static int make_filter(struct text *filter, struct only *only)
 	}
 	closedir(proc);
 	if (only->threads == 0) {
-		ctl_error("--tenant: before Linux 6.4 a filter has to name the tenant's threads, and it has none now.");
+		ctl_error("--tenant: a filter has to name the tenant's threads, and it has none now.");
 		return EXIT_REFUSED;
 	}
 	if (filter->cut) {
-		ctl_error(
-			"--tenant: before Linux 6.4 a filter has to name the tenant's threads, and %s too many for one.",
-			plural(only->threads, "is", "are").text);
+		ctl_error("--tenant: a filter has to name the tenant's threads, and %s too many for one.",
+			  plural(only->threads, "is", "are").text);
 		return EXIT_REFUSED;
 	}
 	return EXIT_DONE;
@@ -114,7 +112,8 @@ int threads_begin(struct tracing *tracing, const char *pattern, struct only *onl
 	only->threads = 0;
 	r = make_filter(&filter, only);
 	for (const struct event *event = NULL; r == EXIT_DONE && (event = tracing_next(tracing, event));) {
-		if (!event->system || (pattern && !tracing_matches(tracing, pattern, event)))
+		if (!event->system || !only_is_shared(tracing, event) ||
+		    (pattern && !tracing_matches(tracing, pattern, event)))
 			continue;
 		r = tracefs_set_condition(NULL, event, "filter", buffer);
 		if (r == CONDITION_REFUSED)
@@ -130,8 +129,9 @@ int threads_end(struct tracing *tracing)
 
 	for (const struct event *event = NULL; r == EXIT_DONE && (event = tracing_next(tracing, event));) {
 		_cleanup_(freep) char *filter =
-			event->system ? tracefs_event_file_read(NULL, event->system, event->shown, "filter", NULL)
-				      : NULL;
+			event->system && only_is_shared(tracing, event)
+				? tracefs_event_file_read(NULL, event->system, event->shown, "filter", NULL)
+				: NULL;
 
 		if (!filter || strncmp(filter, CONDITION, strlen(CONDITION)) != 0)
 			continue;

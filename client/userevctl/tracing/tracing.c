@@ -144,10 +144,25 @@ int tracing_turn(struct tracing *tracing, bool on, uint64_t *ret_events)
 	return EXIT_DONE;
 }
 
+/* The daemon will switch the events on. */
+static int look_at_embedded(struct tracing *tracing, bool *any_on)
+{
+	int r = tracing_look(tracing);
+
+	if (r != EXIT_DONE)
+		return r;
+	only_while_look(tracing);
+	for (const struct event *event = NULL; (event = tracing_next(tracing, event));) {
+		tracing->only_while.shared += !only_while_allows(tracing, event);
+		*any_on |= event->on;
+	}
+	return EXIT_DONE;
+}
+
 int tail_begin(struct tracing *tracing, uint16_t flags)
 {
 	bool any_on = tracing->n_patterns > 0 || flags & TAIL_NO_FOLLOW;
-	int r = EXIT_DONE;
+	int r;
 
 	if (tracing->kernel) {
 		r = follower_begin(tracing, flags);
@@ -156,14 +171,8 @@ int tail_begin(struct tracing *tracing, uint16_t flags)
 		ctl_error("--filter: the embedded backend has no filters. Select fields of 'tail --json' instead.");
 		return EXIT_REFUSED;
 	} else {
-		r = tracing_look(tracing);
-		only_while_look(tracing);
-		for (const struct event *event = NULL; r == EXIT_DONE && (event = tracing_next(tracing, event));)
-			/* The daemon switches it on. */
-			tracing->only_while.shared += !only_while_allows(tracing, event);
+		r = look_at_embedded(tracing, &any_on);
 	}
-	for (size_t i = 0; !tracing->kernel && i < tracing->events.n; i++)
-		any_on |= tracing->events.events[i].on;
 	if (r == EXIT_DONE && !any_on)
 		ctl_note("No event is on: name the events to show, or switch some on with 'userevctl enable'.");
 	else if (r == EXIT_DONE)
