@@ -80,7 +80,7 @@ PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
 LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.1 $(B) $(GUEST_TESTS_6_1) --guest 6.12 $(B) $(GUEST_TESTS_6_12) \
 	--guest 6.12+confined $(B) $(CONFINED_TESTS) $(GUARD_TESTS) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
-SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
+SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(KERNEL_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
 	--guest 6.12+legacy $(B) $(OLD_TESTS) --guest 6.12+bare $(B) $(BARE_TESTS)
 
 ASAN := $(B)/asan
@@ -131,7 +131,7 @@ tsan: test-dependencies
 ## make check-vm        Tests in virtual machines whose kernels have user_events, Linux 6.12 and 6.1.
 check-vm: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined packages
-	$(Q)KILL_STEP=1 tests/run-tests.sh $(LONG_GUESTS) --guest 6.1+tracing $(B) $(TRACING_TESTS) \
+	$(Q)KILL_STEP=1 tests/run-tests.sh $(LONG_GUESTS) --guest 6.1+tracing $(B) $(TRACING_TESTS) tests/integration/test_quiescence.py \
 		-- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(SHORT_GUESTS)
 
 # The claims of SECURITY.md about data files and pages.

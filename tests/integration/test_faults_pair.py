@@ -15,7 +15,7 @@ from sweep import Bench, Injection, Tally, sample_of  # noqa: E402
 
 # Only a small sample with the status page: nearly all of these calls are the same on each kernel.
 HAS_STATUS_PAGE = not os.path.exists("/proc/sys/kernel/user_events_max")
-SAMPLE = 4 if HAS_STATUS_PAGE else 10
+SAMPLE = 2 if HAS_STATUS_PAGE else 6
 
 # Faults that were found and corrected: (sentence, victim, faults).
 FOUND = (
