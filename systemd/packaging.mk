@@ -95,7 +95,8 @@ $(B)/deb/$(VERSION).stamp: $(shell find $(DEB_SOURCES) -type f)
 	$(Q)mv $(DEB_TREE)/systemd/debian $(DEB_TREE)/debian
 	$(Q)for file in changelog control; do \
 		sed 's|@VERSION@|$(VERSION)|; s|@MAINTAINER@|$(MAINTAINER)|' $(DEB_TREE)/debian/$$file.in >$(DEB_TREE)/debian/$$file; done
-	$(Q)cd $(DEB_TREE) && env -i PATH="$$PATH" LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS='parallel=$(JOBS) noautodbgsym' \
+	$(Q)cd $(DEB_TREE) && env -i PATH="$(if $(filter ccache,$(CC)),/usr/lib/ccache:)$$PATH" $(if $(CCACHE_DIR),CCACHE_DIR=$(CCACHE_DIR) CCACHE_NOHASHDIR=1) \
+		LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS='parallel=$(JOBS) noautodbgsym' \
 		dpkg-buildpackage --build=binary --no-sign >../build.log 2>&1 || { tail -40 ../build.log; exit 1; }
 	$(Q)rm -rf $(DEB_TREE)
 	$(Q)touch $@

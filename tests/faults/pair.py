@@ -57,6 +57,8 @@ def spawn(command, listeners, names, environment, keep, log):
 class Pair(Daemon):
     """`victim`, "daemon" or "keeper", has the faults."""
 
+    backend_is_embedded = False
+
     def __init__(self, directory, plan, victim="daemon"):
         super().__init__(directory, plan)
         self.victim, self.is_over = victim, False

@@ -251,7 +251,7 @@ SILENT_TEST(tail_waits_for_its_tenant)
 		PROGRAM(other, "expected-2", "watched u32 x");
 
 		ck_assert(eventually(is_on(&one) && is_on(&other)));
-		/* The embedded backend looks once, at the beginning. */
+		/* With the embedded backend it is on for all if no such tenant is there at the beginning. */
 		ck_assert(fixture->backend == BACKEND_EMBEDDED || !is_on(&two));
 	}
 	end_ctl(tail, SIGKILL);

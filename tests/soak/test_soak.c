@@ -54,6 +54,7 @@ static const char *const deed_names[DEEDS] = {
 	[RELOADED] = "reloads",
 	[RELOADS_REFUSED] = "refused reloads",
 	[TRACING_SWITCHED] = "times tracing switched",
+	[TENANTS_SILENCED] = "times a tenant muted or blocked, or that ended",
 	[DAEMONS_ENDED] = "daemons ended",
 	[KEEPERS_ENDED] = "keepers ended",
 };
@@ -237,6 +238,36 @@ static void switch_tracing(struct run *run)
 	trace_all(run, any(&run->dice, 3) > 0);
 }
 
+/* Of a cgroup, also if no program is in it. Before Linux 6.4 a mute is refused, and clients of a blocked tenant are on each kernel. */
+static void silence(const struct run *run, uint16_t asked, unsigned tenant)
+{
+	const char *path = *run->cgroup[tenant] ? cgroup_path(run->cgroup[tenant]) : "/";
+	_cleanup_(fd_closep) int control = raw_connect(run->pair.fixture.control);
+	struct raw_reply reply;
+
+	raw_strings(KIND_SILENCE, asked, &path, 1, 0);
+	ck_assert_int_eq(raw_send(control), 0);
+	raw_receive(control, &reply);
+	ck_assert(reply.size > 0);
+	deeds[TENANTS_SILENCED] += reply.message.kind == KIND_ROWS;
+	raw_reply_deinit(&reply);
+}
+
+static void silence_any(struct run *run)
+{
+	static const uint16_t asked[] = { ASK_MUTE, ASK_BLOCK, ASK_UNMUTE, ASK_UNBLOCK, ASK_UNMUTE, ASK_UNBLOCK };
+
+	silence(run, asked[any(&run->dice, ARRAY_SIZE(asked))], any(&run->dice, TENANTS));
+}
+
+static void silence_none(const struct run *run)
+{
+	for (unsigned i = 0; i < TENANTS; i++) {
+		silence(run, ASK_UNMUTE, i);
+		silence(run, ASK_UNBLOCK, i);
+	}
+}
+
 static void kill_program(struct run *run)
 {
 	unsigned i = any(&run->dice, PROGRAMS);
@@ -283,7 +314,7 @@ static void let_happen(struct run *run)
 		unsigned below; /* of 32 */
 		void (*happen)(struct run *);
 	} things[] = {
-		{ 11, reload },	      { 13, reload_in_vain }, { 21, switch_tracing },
+		{ 9, reload },	      { 11, reload_in_vain }, { 17, switch_tracing }, { 21, silence_any },
 		{ 28, kill_program }, { 31, restart_daemon }, { 32, restart_keeper },
 	};
 	unsigned number = any(&run->dice, 32), i = 0;
@@ -304,6 +335,7 @@ static void be_busy(struct run *run)
 		usleep(any(&run->dice, PAUSE_US));
 	}
 	run->events = status_number(&run->pair.fixture, "events");
+	silence_none(run);
 	end_programs(run);
 	remove_cgroups(run);
 }

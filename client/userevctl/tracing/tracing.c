@@ -144,6 +144,8 @@ int tracing_turn(struct tracing *tracing, bool on, uint64_t *ret_events)
 	return EXIT_DONE;
 }
 
+enum { EMBEDDED_LOOK_MS = 1000 }; /* for new tenants */
+
 /* The daemon will switch the events on. */
 static int look_at_embedded(struct tracing *tracing, bool *any_on)
 {
@@ -184,6 +186,7 @@ int tail_begin(struct tracing *tracing, uint16_t flags)
 		return control_explain(tracing->ctl->control_socket, r);
 	tracing->fd = tracing->control->fd;
 	tracing->control->timeout = 0;
+	tracing->due = tracing->only_while.n > 0 ? ctl_now_ns() : 0;
 	return EXIT_DONE;
 }
 
@@ -193,6 +196,10 @@ int tail_read(struct tracing *tracing, struct record_view *view)
 
 	if (tracing->kernel)
 		return follower_read(tracing, view);
+	if (tracing->due > 0 && ctl_now_ns() >= tracing->due) {
+		only_while_look(tracing);
+		tracing->due = ctl_now_ns() + EMBEDDED_LOOK_MS * NS_PER_MS;
+	}
 	r = record_view_take(view, tracing->control);
 	if (r == -ETIMEDOUT)
 		return EXIT_DONE;
