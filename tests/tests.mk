@@ -63,7 +63,7 @@ GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_
 TRACING_TESTS := $(addprefix tests/integration/,test_counting.sh test_filters.sh test_interoperation.sh test_recording_tracefs.sh test_sessions.sh test_stats.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
 # Pages and data files are the same for a client on each kernel.
-GUEST_TESTS_6_12 = $(GUEST_TESTS) $(TRACING_TESTS) $(addprefix tests/integration/,test_name.sh test_python.py test_tutorial.sh)
+GUEST_TESTS_6_12 = $(GUEST_TESTS) $(addprefix tests/integration/,test_name.sh test_python.py test_tutorial.sh)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix tests/integration/,test_doctor.sh test_examples.sh) \
 	$(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
 # One processor writes records while another enables events.
@@ -80,7 +80,7 @@ PRIVILEGE_TESTS := tests/containers/test_privileges.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
-LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.1 $(B) $(GUEST_TESTS_6_1) --guest 6.12 $(B) $(GUEST_TESTS_6_12) \
+LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.1 $(B) $(GUEST_TESTS_6_1) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.12+tracing $(B) $(TRACING_TESTS) \
 	--guest 6.12+confined $(B) $(CONFINED_GUEST_TESTS) $(GUARD_TESTS) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
 SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(KERNEL_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
 	--guest 6.12+legacy $(B) $(OLD_TESTS) --guest 6.12+bare $(B) $(BARE_TESTS)

@@ -258,7 +258,7 @@ SILENT_TEST(tail_waits_for_its_tenant)
 	ck_assert(eventually(has_no_rules(fixture)));
 	/* The next one removes what is left of it in the kernel. */
 	CTL("tail", "--timeout=1", "--tenant=nobody", "watched");
-	ck_assert(!is_on(&two));
+	ck_assert(eventually(!is_on(&two)));
 }
 
 /* A name is that of one tenant, or it is refused; the rule is its path. */
