@@ -21,13 +21,6 @@ static void names_add(struct names *names, const char *name)
 	names->at[names->n++] = name;
 }
 
-static bool is_narrow(const struct event *event)
-{
-	struct row_field field;
-
-	return row_find(event->row, "only", &field);
-}
-
 int session_limit(struct session *session)
 {
 	struct tracing *tracing = session->tracing;
@@ -46,7 +39,7 @@ int session_limit(struct session *session)
 	for (const struct event *event = NULL; r == EXIT_DONE && (event = tracing_next(tracing, event));) {
 		if (!event->system)
 			continue;
-		if (only_is_shared(tracing, event) || (event->on && !is_narrow(event)))
+		if (only_while_is_shared(tracing, event))
 			shared++;
 		else
 			names_add(&names, event->name);
@@ -70,6 +63,7 @@ void session_unlimit(struct session *session, const char *set_event)
 	_cleanup_(only_deinit) struct only none = { 0 };
 	struct names names = { 0 };
 	char line[WIRE_DESCRIPTION_MAX + 64];
+	struct row_field field;
 
 	/* The number of rules, before this command. */
 	const bool may_have_rules = session->tenants.n > 0 || row_get_u64(tracing->status, "silences") > 0;
@@ -80,7 +74,7 @@ void session_unlimit(struct session *session, const char *set_event)
 		const struct event *event = &tracing->events.events[i];
 
 		snprintf(line, sizeof(line), "%s:%s\n", event->system ? event->system : "", event->shown);
-		if (strstr(set_event, line) && !event->on && is_narrow(event))
+		if (strstr(set_event, line) && !event->on && row_find(event->row, "only", &field))
 			names_add(&names, event->name);
 	}
 	if (names.n > 0)

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <poll.h>
 
+#include "client/userevctl/tracing/only.h"
 #include "protocol/base/number.h"
 
 enum { BAR_WIDTH = 30 };
@@ -36,6 +37,7 @@ static bool hist_make_trigger(struct hist *hist)
 	struct text text = text_make(hist->trigger, sizeof(hist->trigger));
 	const size_t name = strcspn(hist->keys, ".,=");
 	const char *modifier = hist->keys + name;
+	const char *const conditions[] = { hist->filter, hist->threads };
 	char *to = hist->copy;
 	const bool ranges = strncmp(modifier, ".log2", strlen(".log2")) == 0 ||
 			    strncmp(modifier, ".buckets", strlen(".buckets")) == 0;
@@ -49,8 +51,10 @@ static bool hist_make_trigger(struct hist *hist)
 		text_printf(&text, ":sort=%.*s", (int)name, hist->keys);
 	else
 		text_printf(&text, ":sort=hitcount.descending");
-	if (hist->filter)
-		text_printf(&text, " if %s", hist->filter);
+	for (size_t i = 0, n = 0; i < ARRAY_SIZE(conditions); i++)
+		if (conditions[i])
+			text_printf(&text, "%s(%s)", n++ > 0 ? " && " : " if ", conditions[i]);
+	hist->names.n = 0;
 	if (text.cut || !hist_add_names(hist, &to, hist->keys))
 		return false;
 	hist->names.n_keys = hist->names.n;
@@ -203,13 +207,36 @@ static int hist_count(struct tracing *tracing, uint64_t seconds)
 		if (ctl_now_ns() >= tracing->due)
 			r = look_now(tracing->follower, NULL);
 	}
-	if (r != EXIT_DONE || !tracing->only_while.tenant || tracing->only_while.shared == 0)
+	return r;
+}
+
+/* Of events that are on for other tenants, too, the kernel counts those threads that these tenants have now. */
+static int hist_select_threads(struct hist *hist, struct tracing *tracing)
+{
+	static char threads[HIST_TRIGGER_MAX];
+	_cleanup_(only_deinit) struct only only = { 0 };
+	struct text text = text_make(threads, sizeof(threads));
+	bool any = false;
+	int r;
+
+	for (const struct event *event = NULL; (event = tracing_next(tracing, event));)
+		any |= only_while_is_shared(tracing, event);
+	if (!hist->tenant || !any)
+		return EXIT_DONE;
+	r = only_find(tracing, &hist->tenant, 1, false, &only);
+	if (r == EXIT_DONE)
+		r = threads_condition(&only, &text);
+	if (r != EXIT_DONE)
 		return r;
-	ctl_error(
-		"hist: --tenant: a histogram of the kernel's counts the records of all tenants, and %s on for others, too. "
-		"Use 'userevctl stats --tenant', or end the other tracers.",
-		plural(tracing->only_while.shared, "event is", "events are").text);
-	return EXIT_REFUSED;
+	hist->threads = threads;
+	if (!hist_make_trigger(hist)) {
+		ctl_error("--tenant: a filter has to name the tenant's threads, and %s too many for one.",
+			  plural(only.threads, "is", "are").text);
+		return EXIT_REFUSED;
+	}
+	ctl_note("userevctl: a filter counts only the %s that these tenants have now, and none that comes later.",
+		 plural(only.threads, "thread", "threads").text);
+	return EXIT_DONE;
 }
 
 static int hist_run(struct ctl *ctl)
@@ -236,7 +263,13 @@ static int hist_run(struct ctl *ctl)
 	tracing->only_while.tenant = hist.tenant;
 	r = names_check(tracing, true);
 	if (r == EXIT_DONE)
+		r = hist_select_threads(&hist, tracing);
+	if (r == EXIT_DONE)
 		r = hist_count(tracing, hist.timeout);
+	if (r == EXIT_DONE && hist.tenant && tracing->only_while.shared > 0 && !hist.threads)
+		ctl_note(
+			"userevctl: %s on for other tenants, too, and came too late for a filter: their records are counted.",
+			plural(tracing->only_while.shared, "event is", "events are").text);
 	if (r == EXIT_DONE)
 		hist_print_all(&hist, tracing, &ctl->output);
 	return r;

@@ -7,7 +7,7 @@
 #include "client/userevctl/tracing/tracefs.h"
 
 enum {
-	HIST_TRIGGER_MAX = 1024,
+	HIST_TRIGGER_MAX = 4000,
 	HIST_COLUMNS = HIST_NAMES_MAX + 3,
 	HIST_SECONDS = 10,   /* the default time */
 	HIST_ENTRIES = 2048, /* the kernel's default */
@@ -15,6 +15,7 @@ enum {
 
 struct hist {
 	const char *keys, *values, *sort, *filter, *tenant;
+	const char *threads; /* a condition; NULL: all of them */
 	uint64_t timeout;
 	uint64_t hits, dropped;
 	char trigger[HIST_TRIGGER_MAX];

@@ -27,5 +27,7 @@ int only_end(struct tracing *);
 void only_print(const struct tracing *, uint64_t events, const struct only *);
 
 /* threads.c: such events of the last look are recorded in the top instance for threads of the tenants alone. */
+/* "common_pid == 12 || common_pid == 13": they are counted in `threads`. */
+int threads_condition(struct only *, struct text *ret);
 int threads_begin(struct tracing *, const char *pattern, struct only *);
 int threads_end(struct tracing *);

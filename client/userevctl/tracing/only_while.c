@@ -60,16 +60,26 @@ void only_while_look(struct tracing *tracing)
 		ask(tracing, only->names, only->n);
 }
 
+static bool is_narrow(const struct event *event)
+{
+	struct row_field field;
+
+	return row_find(event->row, "only", &field);
+}
+
+bool only_while_is_shared(const struct tracing *tracing, const struct event *event)
+{
+	return tracing->no_daemon || only_is_shared(tracing, event) || (event->on && !is_narrow(event));
+}
+
 bool only_while_allows(struct tracing *tracing, const struct event *event)
 {
 	struct only_while *only = &tracing->only_while;
-	struct row_field field;
-	const bool is_narrow = row_find(event->row, "only", &field);
 
-	only->narrow += is_narrow;
+	only->narrow += is_narrow(event);
 	if (!only->tenant)
 		return true;
-	if (tracing->no_daemon || only_is_shared(tracing, event) || (event->on && !is_narrow)) {
+	if (only_while_is_shared(tracing, event)) {
 		only->shared++;
 		return true;
 	}

@@ -21,6 +21,8 @@ struct only_while {
 void only_while_deinit(struct only_while *);
 /* In each look, first: finds new tenants. */
 void only_while_look(struct tracing *);
+/* Whether the event will be on for other tenants, too. */
+bool only_while_is_shared(const struct tracing *, const struct event *);
 /* Whether the event, which is off or another tracer's, may be switched on now. False: there is no such tenant yet. */
 bool only_while_allows(struct tracing *, const struct event *);
 /* Prints a note: for whom the events are on. */

@@ -73,7 +73,7 @@ static void add_threads(struct text *filter, pid_t pid, uint64_t *threads)
 	closedir(directory);
 }
 
-static int make_filter(struct text *filter, struct only *only)
+int threads_condition(struct only *only, struct text *filter)
 {
 	struct dirent *entry;
 	DIR *proc = opendir("/proc");
@@ -110,7 +110,7 @@ int threads_begin(struct tracing *tracing, const char *pattern, struct only *onl
 	int r;
 
 	only->threads = 0;
-	r = make_filter(&filter, only);
+	r = threads_condition(only, &filter);
 	for (const struct event *event = NULL; r == EXIT_DONE && (event = tracing_next(tracing, event));) {
 		if (!event->system || !only_is_shared(tracing, event) ||
 		    (pattern && !tracing_matches(tracing, pattern, event)))
