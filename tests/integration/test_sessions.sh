@@ -335,7 +335,8 @@ disturbs_nobody()
 
 victim=(victim --event=counted --filter='counted: n > 5' --probe='e:odd user_events.counted m=$n:u32')
 
-# kills VERB ARGUMENT…: kills the command before every fifth of its system calls that change something (KILL_STEP), and in the end before none. The next command finds the session whole, or removes what is left of it.
+# kills VERB ARGUMENT…: kills the command before every eighth of its system calls that change something (KILL_STEP), and in the end before
+# none. The next command finds the session whole, or removes what is left of it.
 kills()
 {
 	local call status=137
@@ -558,7 +559,7 @@ check 'nothing is left of any of them' nothing_is_left
 
 start_counted
 listing >"$scratch/listing"
-step=${KILL_STEP:-5}
+step=${KILL_STEP:-8}
 [ $step = 1 ] || skipped+=("$((step - 1)) of $step calls at which a command of sessions is killed (make check-vm)")
 least=15 check 'create is killed at its system calls' kills create "${victim[@]}"
 least=6 check 'destroy is killed at its system calls' kills destroy victim

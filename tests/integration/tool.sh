@@ -39,10 +39,11 @@ end_all()
 # within COMMAND…: becomes true in time. Otherwise it fails, and so does the test: see sum_up().
 within()
 {
-	local deadline=$((SECONDS + 120))
+	local deadline=$((SECONDS + 120)) pause=${IN_GUEST:+0.2}
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $deadline ] || { echo "$*" >>"$scratch/late"; "$@"; return; }
-		sleep 0.05
+		# In a guest each look takes as long as this.
+		sleep "${pause:-0.05}"
 	done
 }
 
