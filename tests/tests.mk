@@ -112,8 +112,8 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) $(CACHED) packages fuzzers
 	$(Q)tests/run-tests.sh --left-out "userevctl's tracing, and failing calls of a pair, on Linux 6.1 (make check-vm)" $(LONG_GUESTS) \
 		--beside $(ASAN) $(ASAN_TESTS) --beside $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) \
-		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SHORT_GUESTS) \
-		-- $(B) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh $(SPEED_TESTS)
+		--beside $(B) $(SPEED_TESTS) -- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SHORT_GUESTS) \
+		-- $(B) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh
 
 ## make check           Unit and integration tests on this machine.
 check: test-dependencies
