@@ -10,8 +10,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/containers/engines.sh
 . tests/containers/files.sh
 . tests/containers/pods.sh
-short='podman nspawn containerd'
-long='podman_rootless podman_userns podman_cgroupfs podman_tenants podman_seccomp podman_unit podman_pod nspawn_file docker compose docker_userns docker_cgroupfs lxc service cri cri_pods'
+short='podman podman_rootless nspawn containerd'
+long='podman_userns podman_cgroupfs podman_tenants podman_seccomp podman_unit podman_pod nspawn_file docker compose docker_userns docker_cgroupfs lxc service cri cri_pods'
 read -ra engines <<<"${ENGINES:-$short}"
 [ "${ENGINES-}" != all ] || read -ra engines <<<"$short $long"
 
