@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # run-tests.sh [--left-out WHAT] [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs
-# against the daemon and tools of a build, one after the other, and sums up. What was left out counts as skipped. --beside and --guest
+# against the daemon and tools of a build, one after the other, and sums up. WHAT counts as skipped. --beside and --guest
 # start in the background, beside the rest of the arguments. A program is check's, or a script that ends with "N passed, N failed[, N
 # skipped: why]". A KERNEL is 6.12 or 6.1; with two processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, 6.12+mounts,
 # 6.12+image, 6.12+privileges, 6.12+packages, or 6.12+early, where userevd and its clients are installed before systemd starts; with

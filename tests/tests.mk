@@ -58,12 +58,12 @@ DEB_TESTS := tests/systemd/test_deb.sh
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
 GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_transport test_disposal test_page) \
-	$(addprefix tests/integration/,test_conformance.py test_delete.sh)
+	$(addprefix tests/integration/,test_conformance.py test_delete.sh test_faults_pair.py test_tracing.sh)
 # The same commands of userevctl on each kernel, by the same files of tracefs.
-TRACING_TESTS := $(addprefix tests/integration/,test_counting.sh test_filters.sh test_interoperation.sh test_recording_tracefs.sh test_sessions.sh test_stats.sh test_tracing.sh)
+TRACING_TESTS := $(addprefix tests/integration/,test_counting.sh test_filters.sh test_interoperation.sh test_recording_tracefs.sh test_sessions.sh test_stats.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
 # Pages and data files are the same for a client on each kernel.
-GUEST_TESTS_6_12 = $(GUEST_TESTS) $(addprefix tests/integration/,test_faults_pair.py test_name.sh test_python.py test_tutorial.sh)
+GUEST_TESTS_6_12 = $(GUEST_TESTS) $(addprefix tests/integration/,test_name.sh test_python.py test_tutorial.sh)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix tests/integration/,test_doctor.sh test_examples.sh) \
 	$(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
 # One processor writes records while another enables events.
@@ -110,7 +110,7 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) $(CACHED) build-tests confined $(SPEED_BENCHES)
 	$(Q)$(BUILD_ASAN) $(CACHED) build-tests
 	$(Q)$(BUILD) $(CACHED) packages fuzzers
-	$(Q)tests/run-tests.sh --left-out "userevctl's tracing, and failing calls of a pair, on Linux 6.1 (make check-vm)" $(LONG_GUESTS) \
+	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics and recordings on Linux 6.1 (make check-vm)' $(LONG_GUESTS) \
 		--beside $(ASAN) $(ASAN_TESTS) --beside $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) \
 		--beside $(B) $(SPEED_TESTS) -- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SHORT_GUESTS) \
 		-- $(B) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh
@@ -133,7 +133,7 @@ tsan: test-dependencies
 ## make check-vm        Tests in virtual machines whose kernels have user_events, Linux 6.12 and 6.1.
 check-vm: test-dependencies kernels
 	$(Q)$(BUILD) build-tests confined packages
-	$(Q)KILL_STEP=1 tests/run-tests.sh $(LONG_GUESTS) --guest 6.1+tracing $(B) $(TRACING_TESTS) $(addprefix tests/integration/,test_faults_pair.py test_quiescence.py) \
+	$(Q)KILL_STEP=1 tests/run-tests.sh $(LONG_GUESTS) --guest 6.1+tracing $(B) $(TRACING_TESTS) tests/integration/test_quiescence.py \
 		-- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(SHORT_GUESTS)
 
 # The claims of SECURITY.md about data files and pages.
