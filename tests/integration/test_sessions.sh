@@ -18,19 +18,24 @@ session()
 	"$ctl" session "$@"
 }
 
-# Everything that sessions make in tracefs. Events of programs are their own matter.
+# Everything that sessions make in tracefs, into $state. Events of programs are their own matter. No process is started, as this runs often.
 all_of_tracefs()
 {
-	ls $tracefs/instances
-	cat $tracefs/set_event
-	grep -v '^u:' $tracefs/dynamic_events
-	ls $tracefs/events | grep '^userevd_'
-	cat $tracefs/current_tracer $tracefs/tracing_on
+	local file lines line
+	printf -v state '%s\n' $tracefs/instances/* $tracefs/events/userevd_*
+	for file in set_event dynamic_events current_tracer tracing_on; do
+		mapfile -t lines <$tracefs/$file
+		for line in "${lines[@]}"; do
+			[[ $line = u:* ]] || state+=$line$'\n'
+		done
+	done
 }
 
 nothing_is_left()
 {
-	diff "$scratch/before" <(all_of_tracefs)
+	local state
+	all_of_tracefs
+	[ "$state" = "$before" ] || diff <(echo "$before") <(echo "$state")
 }
 
 # A program that waits for the file `go`, and then writes its records, n from 0 on. It holds the event until it is ended.
@@ -39,13 +44,13 @@ start_counted()
 	rm -f "$scratch/go"
 	"$B/tests/direct" --when="$scratch/go" --hold --count="${1-100}" --number=n 'counted u32 n' >"$scratch/program" 2>&1 &
 	program=$!
-	within grep -q registered "$scratch/program"
+	within file_has registered "$scratch/program"
 }
 
 count_now()
 {
-	touch "$scratch/go"
-	within grep -q written "$scratch/program"
+	: >"$scratch/go"
+	within file_has written "$scratch/program"
 }
 
 end_counted()
@@ -224,20 +229,10 @@ lists_by_name()
 		done
 }
 
-# stopped_create CALL OPTION…: while a program writes, `create` is stopped behind this call, so that records come at this moment.
-stopped_create()
+# paused_create CALL OPTION…: while a program writes, `create` pauses before this call, so that records come at this moment.
+paused_create()
 {
-	local creating child
-	"$B/tests/kill_at" --stop "$1" "$ctl" session create "${@:2}" >/dev/null 2>&1 &
-	creating=$!
-	within is_stopped_or_has_ended $creating
-	child=$(pgrep -P $creating) && sleep 0.05 && kill -CONT "$child"
-	wait $creating
-}
-
-is_stopped_or_has_ended()
-{
-	is_stopped "$1" || ! pgrep -P "$1"
+	"$B/tests/kill_at" --pause "$1" "$ctl" session create "${@:2}" >/dev/null 2>&1
 }
 
 # A filter counts from the first record on, and a trigger has a record to show.
@@ -247,10 +242,10 @@ are_there_from_the_first_record_on()
 	"$B/tests/direct" --hold --every=1 --count=100000000 --number=n 'steady u32 n' >/dev/null &
 	writer=$!
 	within grep -qw steady $tracefs/user_events_status
-	for call in {9..17}; do
-		stopped_create $call first --event=steady --filter='n == 4294967295' && [ -z "$(session snapshot first)" ] &&
-			stopped_create $call triggered --event=steady --trigger='snapshot:1 if n != 4294967295' &&
-			within says '^snapshot	taken$' session show triggered || { echo "stopped at call $call"; status=1; }
+	for call in {10..18}; do
+		paused_create $call first --event=steady --filter='n == 4294967295' && [ -z "$(session snapshot first)" ] &&
+			paused_create $call triggered --event=steady --trigger='snapshot:1 if n != 4294967295' &&
+			within says '^snapshot	taken$' session show triggered || { echo "paused before call $call"; status=1; }
 		session destroy first && session destroy triggered || status=1
 		[ $status = 0 ] || break
 	done
@@ -427,7 +422,7 @@ stays_while_it_is_read()
 	local reader
 	session create busy --event=counted --probe='e:odd user_events.counted m=$n:u32' || return
 	exec {reader}<$tracefs/instances/userevd-busy/trace_pipe
-	exits 1 session destroy busy && says 'is in use' session destroy busy &&
+	fails 1 'is in use' session destroy busy &&
 		json 'it["on"] and it["events"] == 2 and len(it["probes"]) == 1' session show busy --json
 	exec {reader}<&-
 	session destroy busy && nothing_is_left
@@ -438,7 +433,7 @@ refused()
 {
 	local status=$1 sentence=$2
 	shift 2
-	exits "$status" session create "$@" && says "$sentence" session create "$@" && nothing_is_left
+	fails "$status" "$sentence" session create "$@" && nothing_is_left
 }
 
 folder=/etc/userevd/sessions.d
@@ -446,7 +441,7 @@ folder=/etc/userevd/sessions.d
 # session_file NAME LINE…
 session_file()
 {
-	mkdir -p $folder
+	[ -d $folder ] || mkdir -p $folder
 	printf '%s\n' '# a session' '[Session]' "${@:2}" >"$folder/$1.conf"
 }
 
@@ -474,16 +469,17 @@ loads_again()
 # makes_no SENTENCE LINE…: a file with these lines from the third on. Another one is loaded all the same.
 makes_no()
 {
+	local list
 	session_file bad "${@:2}"
 	session destroy still
-	exits 1 session load && says "$1" session load && says '^still' session list && ! says '^bad' session list
+	fails 1 "$1" session load && list=$(session list) && has_line '^still' "$list" && ! has_line '^bad' "$list"
 }
 
 # is_wrong SENTENCE LINE…: without the kernel.
 is_wrong()
 {
 	session_file bad "${@:2}"
-	exits 1 session check && says "$1" session check && exits 1 session check $folder/bad.conf && exits 0 session check $folder/still.conf &&
+	fails 1 "$1" session check && exits 1 session check $folder/bad.conf && exits 0 session check $folder/still.conf &&
 		json 'not it["good"] and it["problems"][0]["file"].endswith("/bad.conf")' as_nobody "$ctl" session check --json && makes_no "$@"
 }
 
@@ -512,7 +508,8 @@ if ! echo 'f:userevd_test/read vfs_read count' >>$tracefs/dynamic_events; then
 	skipped+=('this kernel has no fprobes with arguments by name')
 fi 2>/dev/null
 [ ! "$has_btf" ] || echo '-:userevd_test/read' >>$tracefs/dynamic_events
-all_of_tracefs >"$scratch/before"
+all_of_tracefs
+before=$state
 
 echo '# without a daemon'
 check 'there is no session' says_nothing session list

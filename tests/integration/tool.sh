@@ -47,6 +47,14 @@ within()
 	done
 }
 
+# file_has WORD FILE: without a process, which in a guest takes longer than the look.
+file_has()
+{
+	local text
+	read -rd '' text <"$2"
+	[[ $text = *"$1"* ]]
+}
+
 # start_daemon OPTION…: its pid is in $daemon.
 start_daemon()
 {
