@@ -81,9 +81,11 @@ prepare_files()
 	install_it && systemctl start "${sockets[@]}" && prepare_containers
 }
 
+# On a busy machine the keeper takes longer to load it than userevctl waits for the daemon's answer.
 has_guard()
 {
-	says '"guard":"on"' userevctl status --json >/dev/null
+	within 120 says '"backend":"(enable-address|status-page)"' userevctl status --json >/dev/null &&
+		says '"guard":"on"' userevctl status --json >/dev/null
 }
 
 # Linux before 6.4 has no guard; then only a policy lets programs in the host's user namespace have a file.

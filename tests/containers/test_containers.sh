@@ -167,6 +167,8 @@ gets_no_file_without_policy()
 		emit_in shop 1000 third
 	fi
 	result=$?
+	echo "exit status $result"
+	userevctl status
 	allow_without_guard && return $result
 }
 
