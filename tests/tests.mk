@@ -181,14 +181,14 @@ check-containers: test-dependencies kernels
 			--guest 6.12+hybrid $(B) $(OLD_TESTS) $(OLD_CONTAINER_TESTS) --guest 6.12+legacy $(B) $(OLD_TESTS) $(OLD_CONTAINER_TESTS))
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
-check-speed: test-dependencies kernel-6.12
+check-speed: test-dependencies measured-kernel-6.12
 	$(Q)$(BUILD) build $(SPEED_BENCHES)
 	$(Q)$(if $(RECORD),tests/bench/run.py --record,tests/run-tests.sh) $(B) $(if $(RECORD),,$(SPEED_TESTS))
 
 # Its output is for readers, and best on an idle machine. QUICK=1 takes a few minutes instead of thirty; REPORT=1 writes the tables
 # into tests/bench/REPORT.md; TIMEOUT_FACTOR=3 triples all timeouts.
 ## make bench           Cost beside every alternative. QUICK=1 takes a few minutes; REPORT=1 writes tests/bench/REPORT.md.
-bench: test-dependencies bench-dependencies kernels
+bench: test-dependencies bench-dependencies $(KERNELS:%=measured-kernel-%)
 	$(Q)$(BUILD) build $(BENCHES)
 	$(Q)tests/bench/run.py $(if $(REPORT),--report=tests/bench/REPORT.md) $(if $(QUICK),--quick) $(if $(TIMEOUT_FACTOR),--timeout-factor=$(TIMEOUT_FACTOR)) $(B)
 
@@ -201,12 +201,15 @@ vm: dependencies vm-dependencies
 	$(Q)B=$(B) tests/vm/run-guest.sh --shell --limit=0 $(KERNEL) -- tests/vm/shell.sh
 
 # Kept outside the checkout, for all checkouts. Built in parallel, since neither build keeps two cores busy to its end.
-## make kernels         Build the kernels from Debian's sources, once; about twenty minutes.
+## make kernels         Build the kernels from Debian's sources, once; about half an hour.
 kernels: vm-dependencies
-	$(Q)$(BUILD) $(KERNELS:%=kernel-%)
+	$(Q)$(BUILD) $(KERNELS:%=kernel-%) measured-kernel-$(KERNEL)
 
 $(KERNELS:%=kernel-%): kernel-%:
 	$(Q)tests/vm/build-kernel.sh $* >/dev/null
+
+measured-kernel-%:
+	$(Q)tests/vm/build-kernel.sh $* measured >/dev/null
 
 test-dependencies:
 	$(call install_packages,$(TEST_PACKAGES))

@@ -1,14 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# build-kernel.sh 6.12|6.1: builds the guest's kernel from Debian's linux-source package and prints where its image is. What
-# was built once is kept below $USEREVD_CACHE (default ~/.cache/userevd) under a hash of the configuration and the source's
+# build-kernel.sh 6.12|6.1 [measured]: builds the guest's kernel from Debian's linux-source package and prints where its image is.
+# Tests run on a kernel that is compiled for speed (kernel-fast.config), since an emulated processor spends most of its time in the
+# kernel. Benchmarks run on the measured kernel, without that, so that their figures stay comparable.
+#
+# What was built once is kept below $USEREVD_CACHE (default ~/.cache/userevd) under a hash of the configuration and the source's
 # version. An entry appears by a rename when all of it is there, so nothing that was interrupted is ever taken for one.
 
 set -eu
 version=${1-}
 here=$(cd "$(dirname "$0")" && pwd)
 config=$here/kernel-$version.defconfig
+configs=("$config" "$here/kernel-fast.config")
+[ "${2-}" != measured ] || configs=("$config")
 cache=${USEREVD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/userevd}
 source=${KERNEL_SOURCES:-/usr/src}/linux-source-$version.tar.xz
 work='' child=''
@@ -22,7 +27,7 @@ if [ ! -r "$config" ]; then
 fi
 [ -r "$source" ] || { echo "$source is missing. As root: apt-get install linux-source-$version" >&2; exit 1; }
 source_version=$(dpkg-query -W -f='${Version}' "linux-source-$version" 2>/dev/null) || source_version=$(stat -c '%s %Y' "$source")
-key=$({ cat "$config"; printf %s "$source_version"; } | sha256sum | cut -c1-16)
+key=$({ cat "${configs[@]}"; printf %s "$source_version"; } | sha256sum | cut -c1-16)
 entry=$cache/linux-$version-$key
 
 end()
@@ -54,7 +59,7 @@ if [ ! -e "$entry/bzImage" ]; then
 	start=$SECONDS
 	echo "Building Linux $version for the guests (once; about ten minutes on two cores)" >&2
 	mkdir "$work/source" "$work/entry"
-	if ! { run tar -C "$work/source" --strip-components=1 -xf "$source" && cp "$config" "$work/source/.config" &&
+	if ! { run tar -C "$work/source" --strip-components=1 -xf "$source" && cat "${configs[@]}" >"$work/source/.config" &&
 		run "${alone[@]}" make -C "$work/source" -j"$(nproc)" olddefconfig bzImage; }; then
 		tail -30 "$work/log" >&2
 		echo "Linux $version could not be built" >&2

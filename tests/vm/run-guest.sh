@@ -10,10 +10,12 @@
 #   --share=DIR      a directory that the guest sees, writable, as /run/guest; console.log is left there (default: a temporary one)
 #   --processors=N   (default 1) Of two that are emulated (QEMU 7.2) now and then one stands still until its next tick, which is
 #                    milliseconds.
-#   --for-measuring  the processor never halts: waking it takes a millisecond, which is not what is measured. Programs are loaded at
+#   --for-measuring  the kernel is the measured one (build-kernel.sh).
+#                    The processor never halts: waking it takes a millisecond, which is not what is measured. Programs are loaded at
 #                    random addresses; otherwise they lie at one address, where QEMU finds its translation of them again, and they start
 #                    in a third of the time
-#   --counting       the clock counts instructions: a nanosecond is one instruction executed, in user space or in the kernel, and a
+#   --counting       the kernel is the measured one, too.
+#                    The clock counts instructions: a nanosecond is one instruction executed, in user space or in the kernel, and a
 #                    sleep takes none. Figures then repeat within 1 %, on a busy host too, except where the guest waits for a disk or
 #                    for a grace period of RCU
 #   --systemd        systemd is started, and the command is a unit of it
@@ -27,7 +29,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 B=${B:-build}
-limit=300 memory=2048 processors=1 share='' mode=command kernel_options=norandmaps before=true
+limit=300 variant='' memory=2048 processors=1 share='' mode=command kernel_options=norandmaps before=true
 terminal='' scratch='' guest='' clock=()
 
 fail()
@@ -42,8 +44,8 @@ while [ $# -gt 0 ]; do
 	--memory=*) memory=${1#*=} ;;
 	--share=*) share=${1#*=} ;;
 	--processors=*) processors=${1#*=} ;;
-	--for-measuring) kernel_options=idle=poll ;;
-	--counting) clock=(-icount 'shift=0,sleep=off') ;;
+	--for-measuring) kernel_options=idle=poll variant=measured ;;
+	--counting) clock=(-icount 'shift=0,sleep=off') variant=measured ;;
 	--systemd) mode=systemd ;;
 	--append=*) kernel_options+=" ${1#*=}" ;;
 	--before=*) before=${1#*=} ;;
@@ -68,7 +70,7 @@ trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-image=$("$here/build-kernel.sh" "$kernel") || exit 125
+image=$("$here/build-kernel.sh" "$kernel" $variant) || exit 125
 initrd=$("$here/make-initrd.sh") || exit 125
 accelerator=tcg
 [ ${#clock[@]} -gt 0 ] || accelerator=$("$here/accelerator.sh" "$image" "$initrd") || exit 125

@@ -235,7 +235,7 @@ source_is()
 # Beside a configuration that may be changed.
 bed=$scratch/bed
 mkdir "$bed"
-cp tests/vm/build-kernel.sh tests/vm/kernel-6.1.defconfig "$bed"
+cp tests/vm/build-kernel.sh tests/vm/kernel-6.1.defconfig tests/vm/kernel-fast.config "$bed"
 build=(env USEREVD_CACHE="$scratch/cache" KERNEL_SOURCES="$scratch" "$bed/build-kernel.sh" 6.1)
 
 has_nothing()
