@@ -10,6 +10,8 @@ cd "$(dirname "$0")/../.." || exit 1
 tracefs=/sys/kernel/tracing
 direct=$B/tests/direct
 mkdir "$scratch/disk"
+# Records at once: in each run as many as overrun the buffers.
+many=$([ "${KILL_STEP-}" = 1 ] && echo 100000 || echo 25000)
 
 # made OPTION… DESCRIPTION…: a program with a foreign event, which is registered when this returns.
 made()
@@ -17,22 +19,23 @@ made()
 	rm -f "$scratch/go"
 	start "$scratch/program" "$direct" --when="$scratch/go" "$@"
 	program=${started[-1]}
-	within grep -q registered "$scratch/program"
+	within file_has registered "$scratch/program"
 }
 
-# recording OPTION…: of that event, in the background.
+# recording OPTION… EVENT: of that event, in the background. The instance of a recorder that was killed may be there, too.
 recording()
 {
 	# A shell starts background programs with SIGINT ignored.
 	env --default-signal=INT "$ctl" record "$@" >"$scratch/record" 2>"$scratch/record.error" &
 	recorder=$!
-	within used 1
+	within file_has 1 "$tracefs/instances/userevctl-$recorder/events/user_events/${!#}/enable"
 }
 
 # used N: so many instances, and the event is on.
 used()
 {
-	[ "$(ls $tracefs/instances | grep -c '^userevctl-')" -eq "$1" ] && grep -qE '(^|:)(counted|large) # Used by' $tracefs/user_events_status
+	local instances=("$tracefs"/instances/userevctl-*)
+	[ ${#instances[@]} -eq "$1" ] && [ -e "${instances[0]}" ] && grep -qE '(^|:)(counted|large) # Used by' $tracefs/user_events_status
 }
 
 no_instance()
@@ -42,7 +45,7 @@ no_instance()
 
 emit()
 {
-	touch "$scratch/go"
+	: >"$scratch/go"
 	wait "$program"
 }
 
@@ -83,7 +86,7 @@ killed_recording_is_readable()
 {
 	made --count=100000 --every=1 --number=n 'counted u32 n; u64 more'
 	recording -o "$file" --foreign "$@" counted
-	touch "$scratch/go"
+	: >"$scratch/go"
 	within eval '[ "$("$ctl" report "$file" | wc -l)" -gt 100 ]'
 	kill -9 $recorder
 	wait $recorder
@@ -98,24 +101,24 @@ check '… indeed' no_instance
 
 overrun_is_counted()
 {
-	made --count=100000 --number=n 'counted u32 n; u64 more'
+	made --count=$many --number=n 'counted u32 n; u64 more'
 	recording -o "$file" --foreign counted
 	echo 64 >$tracefs/instances/userevctl-$recorder/buffer_size_kb
 	kill -STOP $recorder
 	emit
 	kill -CONT $recorder
 	ends 0
-	add_up 100000 && said '[0-9]+' '[1-9][0-9]*'
+	add_up $many && said '[0-9]+' '[1-9][0-9]*'
 }
 check 'overwritten records are counted' overrun_is_counted
 
 many_records()
 {
-	made --count=100000 --number=n 'counted u32 n; u64 more'
+	made --count=$many --number=n 'counted u32 n; u64 more'
 	recording -o "$file" --foreign "$@" counted
 	emit
 	ends 0
-	add_up 100000
+	add_up $many
 }
 check 'many records at once are written, or counted' many_records
 check '… also compressed' many_records --compress
@@ -123,9 +126,9 @@ check '… also compressed' many_records --compress
 full_disk_of_tracefs()
 {
 	mount -t tmpfs -o size=100k none "$scratch/disk"
-	made --count=100000 --number=n 'counted u32 n; u64 more'
+	made --count=$many --number=n 'counted u32 n; u64 more'
 	recording -o "$scratch/disk/trace.dat" --foreign counted
-	touch "$scratch/go"
+	: >"$scratch/go"
 	exits 1 wait $recorder && grep 'No space left' "$scratch/record.error"
 	local ours=$file r
 	file=$scratch/disk/trace.dat
@@ -159,4 +162,5 @@ check 'a large record' large_record_comes_back
 check 'an event that nobody holds' exits 1 "$ctl" record -o "$scratch/none.dat" nosuch
 check '… makes no file' [ ! -e "$scratch/none.dat" ]
 check 'and nothing is left' no_instance
-sum_up
+[ "$many" = 100000 ] || skipped='1 skipped: a hundred thousand records at once (make check-vm)'
+sum_up "${skipped-}"
