@@ -60,8 +60,8 @@ enum kernel_op {
 	 */
 	KERNEL_DELETE,
 	/*
-	 * page, bit, flags: KERNEL_SILENT, or 0 → 0, or KERNEL_E_NO_SUCH. The bit stays off while the event is on, or it is what it would have
-	 * been. KERNEL_E_UNSUPPORTED: the page is the kernel's own.
+	 * page, bit, flags: KERNEL_SILENT and KERNEL_TRACES → 0, or KERNEL_E_NO_SUCH. Without any the bit is what it would have been.
+	 * KERNEL_E_UNSUPPORTED: the page is the kernel's own.
 	 */
 	KERNEL_SILENCE,
 	KERNEL_OP_MAX_,
@@ -83,8 +83,15 @@ enum kernel_answer {
 	KERNEL_E_IN_USE = 11,
 };
 
-/* Beside the flags of REGISTER, ADOPT and SILENCE: the bit of the event on this page stays off while the event is on. */
-enum { KERNEL_SILENT = 1 << 15 };
+/* Beside the flags of REGISTER, ADOPT and SILENCE, about the bit of the event on this page. */
+enum {
+	KERNEL_SILENT = 1 << 15, /* it stays off while the event is on */
+	KERNEL_TRACES =
+		0xf00, /* a bit for each trace of the tenant's own that has the event: it stays on, also if it is silent */
+	KERNEL_TRACES_SHIFT = 8,
+	KERNEL_STATES = KERNEL_SILENT | KERNEL_TRACES,
+};
+_Static_assert(KERNEL_TRACES >> KERNEL_TRACES_SHIFT == (1 << WIRE_TRACES_MAX) - 1, "a bit each");
 
 /* STILL_OPEN: programs with the stream could remove its lock, or use the lock of another stream. */
 enum { KERNEL_UNGUARDED = 1 };

@@ -53,10 +53,11 @@ static int page_file_make(const struct page_files *files, struct page_name *ret_
 	struct flock lock = page_lock(F_WRLCK);
 	struct stat status;
 	char path[32];
+	int r = fd < 0 ? -errno : page_file_grow(fd);
 
-	/* All memory now: later, on a full file system, a write to a map would be SIGBUS. */
-	if (fd < 0 || fallocate(fd, 0, 0, WIRE_PAGE_BYTES) < 0 || fcntl(fd, F_OFD_SETLK, &lock) < 0 ||
-	    fstat(fd, &status) < 0)
+	if (r < 0)
+		return r;
+	if (fcntl(fd, F_OFD_SETLK, &lock) < 0 || fstat(fd, &status) < 0)
 		return -errno;
 	*ret_name = page_name_of(&status);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -84,6 +85,40 @@ int page_file_new(struct page_files *files, int *ret_fd, int *ret_client)
 	files->held++;
 	*ret_fd = fd_steal(&fd);
 	return 0;
+}
+
+bool page_file_has_size(const struct stat *status)
+{
+	return status->st_size == WIRE_PAGE_FILE_BYTES || status->st_size == WIRE_PAGE_BYTES;
+}
+
+/*
+ * The memory that any client reads, at once: later, on a full file system, to touch a map would be SIGBUS. That of the bytes behind it is
+ * taken by page_file_trace(), before clients may read them.
+ */
+int page_file_grow(int fd)
+{
+	return fallocate(fd, 0, 0, WIRE_TRACES_AT) < 0 || ftruncate(fd, WIRE_PAGE_FILE_BYTES) < 0 ? -errno : 0;
+}
+
+uint8_t page_traces_byte(uint16_t state)
+{
+	return (uint8_t)((state & KERNEL_TRACES) >> KERNEL_TRACES_SHIFT |
+			 (state & KERNEL_SILENT ? WIRE_TRACED_ONLY : 0));
+}
+
+/* The byte is there before its bit says so; without a trace it is not read. Only one process writes both. */
+int page_file_trace(int fd, uint32_t bit, uint16_t state)
+{
+	const uint8_t byte = page_traces_byte(state), mask = (uint8_t)(1u << bit % 8);
+	const bool traces = state & KERNEL_TRACES;
+	uint8_t bits;
+
+	if ((traces && pwrite(fd, &byte, 1, WIRE_TRACES_AT + bit) < 0) ||
+	    pread(fd, &bits, 1, WIRE_TRACED_AT + bit / 8) != 1)
+		return errno ? -errno : -EIO;
+	bits = traces ? bits | mask : bits & (uint8_t)~mask;
+	return pwrite(fd, &bits, 1, WIRE_TRACED_AT + bit / 8) < 0 ? -errno : 0;
 }
 
 /* Sets all bits, so that clients look for another daemon. */
@@ -126,7 +161,7 @@ static int page_sweep(int directory, uid_t owner, const char *name)
 
 	if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISREG(status.st_mode) || status.st_size != WIRE_PAGE_BYTES || status.st_nlink != 1 ||
+	if (!S_ISREG(status.st_mode) || !page_file_has_size(&status) || status.st_nlink != 1 ||
 	    (status.st_uid != owner && status.st_uid != geteuid()))
 		return 0;
 	fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -3,9 +3,11 @@
 
 /* Status pages as files. They have names, in a directory of their own, so they outlive our processes, and a successor finds them. */
 
+#include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
-#include "protocol/protocol.h"
+#include "kernel/kernel.h"
 
 struct page_files {
 	int directory; /* writable; -1: none, so pages are not files */
@@ -28,10 +30,19 @@ void page_files_deinit(struct page_files *);
 /* When the timer may have expired. */
 void page_files_dispatch(struct page_files *);
 
-/* A page of zeros: `ret_fd` is writable, `ret_client` is not. 0 or a negative errno. */
+/* A page of zeros, with room for what is behind it: `ret_fd` is writable, `ret_client` is not. 0 or a negative errno. */
 int page_file_new(struct page_files *, int *ret_fd, int *ret_client);
 /* The end of a page: clients look for another daemon. Closes the fd. */
 void page_file_free(struct page_files *, int fd);
+
+/* Whether a file may be a page: one of an older version ends with the page. */
+bool page_file_has_size(const struct stat *);
+/* Makes room behind a page for traces: 0 or a negative errno. */
+int page_file_grow(int fd);
+/* The byte that tells clients of KERNEL_STATES. */
+uint8_t page_traces_byte(uint16_t state);
+/* Writes behind the page which traces have the event of this bit: KERNEL_STATES. 0 or a negative errno. */
+int page_file_trace(int fd, uint32_t bit, uint16_t state);
 
 /* Abandons each page in the directory that no process holds. Returns how many are held, or a negative errno if some failed. */
 int page_files_sweep(int directory);

@@ -27,6 +27,8 @@ static const struct fixed_body {
 	[KIND_RELEASED] = { LAYOUT_PAIR, sizeof(struct wire_released), .most = UINT32_MAX },
 	[KIND_ACCOUNT] = { "444444888", sizeof(struct wire_account), offsetof(struct wire_account, zero), 0 },
 	[KIND_WATCH] = { LAYOUT_NUMBER, sizeof(struct wire_watch), offsetof(struct wire_watch, on), 1 },
+	[KIND_TRACED] = { LAYOUT_NUMBER, sizeof(struct wire_traced), offsetof(struct wire_traced, trace),
+			  WIRE_TRACES_MAX - 1 },
 	[KIND_LOST] = { "88", sizeof(struct wire_lost), .most = UINT32_MAX },
 };
 

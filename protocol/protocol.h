@@ -20,6 +20,15 @@ enum {
 	WIRE_FDS_MAX = 8,	    /* in one reply: a page and streams; clients send none */
 	WIRE_PAGE_BYTES = 4096,	    /* the status page; little-endian bits, bit 0 is never used */
 	WIRE_PAGE_BITS = WIRE_PAGE_BYTES * 8,
+	/*
+	 * In the page's file, behind the page: a bit per event that a trace of the tenant's own has, and then a byte per event, of which only
+	 * those with such a bit may be read: a bit per trace, and perhaps WIRE_TRACED_ONLY.
+	 */
+	WIRE_TRACED_AT = WIRE_PAGE_BYTES,
+	WIRE_TRACES_AT = 2 * WIRE_PAGE_BYTES,
+	WIRE_PAGE_FILE_BYTES = WIRE_TRACES_AT + WIRE_PAGE_BITS,
+	WIRE_TRACES_MAX = 4,	 /* of a tenant at a time */
+	WIRE_TRACED_ONLY = 0x80, /* the tracers of the machine don't want the event from this tenant */
 	WIRE_PAYLOAD_MAX = 4064, /* the most that ftrace delivers with 4 KiB pages */
 };
 
@@ -35,9 +44,12 @@ enum wire_kind {
 	KIND_ACCOUNT = 8,
 	KIND_WATCH = 9,
 	KIND_WATCHING = 10,
-	KIND_CHANGED = 11, /* unasked, serial 0 */
-	KIND_LOST = 12,	   /* has no answer */
-	KIND_ERROR = 13,   /* the last packet of a connection */
+	KIND_CHANGED = 11,     /* unasked, serial 0 */
+	KIND_LOST = 12,	       /* has no answer */
+	KIND_ERROR = 13,       /* the last packet of a connection */
+	KIND_TRACE_OWN = 14,   /* strings: patterns of events of this tenant */
+	KIND_TRACING_OWN = 15, /* fd: a socket to read their records from, while the connection lives */
+	KIND_TRACED = 16,      /* unasked, serial 0; fd: the socket for records of one of the tenant's traces */
 
 	/* admins: /run/userevd/control.sock */
 	KIND_STATUS = 128,
@@ -62,6 +74,7 @@ enum wire_kind {
 #define WIRE_FEATURE_PERSIST	  (UINT64_C(1) << 1) /* REGISTER_PERSIST */
 #define WIRE_FEATURE_MULTI_FORMAT (UINT64_C(1) << 2) /* REGISTER_MULTI_FORMAT */
 #define WIRE_FEATURE_MUTED	  (UINT64_C(1) << 3) /* of WELCOME: an admin has muted this tenant */
+#define WIRE_FEATURE_OWN_TRACES	  (UINT64_C(1) << 4) /* of HELLO: TRACED; of WELCOME: TRACE_OWN is allowed */
 
 /* Flags of one item of REGISTER, with the kernel's values. */
 enum { REGISTER_PERSIST = 1 << 0, REGISTER_MULTI_FORMAT = 1 << 1 };
@@ -168,6 +181,22 @@ struct wire_changed {
 	uint16_t zero;
 };
 _Static_assert(sizeof(struct wire_changed) == 8, "changed");
+
+struct wire_traced {
+	uint32_t trace; /* which of the tenant's: the bit of a byte behind the page */
+};
+_Static_assert(sizeof(struct wire_traced) == 4, "traced");
+
+/*
+ * A record in a trace of a tenant's own, in the machine's own order: behind it come the description as the program has it, and the payload.
+ * The pid and the uid of the program come with it (SCM_CREDENTIALS).
+ */
+struct wire_own_record {
+	uint64_t time; /* ns since 1970 */
+	uint32_t lost; /* records of this program, since the last that is in this trace */
+	uint32_t description_length;
+};
+_Static_assert(sizeof(struct wire_own_record) == 16, "own record");
 
 /* Since the last such report. */
 struct wire_lost {

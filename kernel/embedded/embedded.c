@@ -75,14 +75,14 @@ static int embedded_register(struct embedded *embedded, struct kernel_call *call
 	struct holding *holding;
 	int r;
 
-	if (call->flags & ~(embedded->kernel.facts.flags | KERNEL_SILENT))
+	if (call->flags & ~(embedded->kernel.facts.flags | KERNEL_STATES))
 		return KERNEL_E_UNSUPPORTED;
 	if (description_parse_canonical(call->text, strlen(call->text), &description) != 0)
 		return KERNEL_E_BAD_DESCRIPTION;
 	r = trace_event_get(embedded, &description, &event);
 	if (r != 0)
 		return r;
-	r = holding_get(embedded, source->page, event, call->flags & KERNEL_SILENT, &holding);
+	r = holding_get(embedded, source->page, event, call->flags & KERNEL_STATES, &holding);
 	if (r != 0) {
 		trace_event_tidy(embedded, event);
 		return r;
@@ -106,7 +106,7 @@ static int embedded_silence(struct embedded *embedded, struct kernel_call *call,
 	if (embedded->drained != embedded->batches)
 		tracer_drain(&embedded->tracer);
 	embedded->drained = embedded->batches;
-	holding_silence(embedded, holding, call->flags & KERNEL_SILENT);
+	holding_set_state(embedded, holding, call->flags & KERNEL_STATES);
 	return KERNEL_OK;
 }
 

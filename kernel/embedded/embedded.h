@@ -50,7 +50,7 @@ struct holding {
 	struct holding_key of;
 	uint32_t bit;
 	uint32_t slots;
-	bool silent; /* its bit stays off while the event is on */
+	uint16_t state; /* KERNEL_STATES */
 	LIST_ENTRY(holding) in_event;
 	UT_hash_handle by_key;
 };
@@ -110,19 +110,18 @@ struct target {
 
 /* Each finds or makes: 0, an enum kernel_answer or -ENOMEM. The caller tidies what it does not use. */
 int trace_event_get(struct embedded *, const struct description *, struct trace_event **ret);
-int holding_get(struct embedded *, struct embedded_page *, struct trace_event *, bool silent, struct holding **ret);
+int holding_get(struct embedded *, struct embedded_page *, struct trace_event *, uint16_t state, struct holding **ret);
 int slot_get(struct source *, struct holding *, uint32_t *ret_index);
 /* Valid until the source's next change; or NULL. */
 struct slot *slot_find(const struct source *, uint32_t index);
 /* Frees it unless something needs it, and then also the objects that only it needed. */
 void trace_event_tidy(struct embedded *, struct trace_event *);
 void holding_tidy(struct embedded *, struct holding *);
-/* Whether its page shows that the event is on, so that its records are taken. */
+/* Whether its records are taken. */
 bool holding_is_on(const struct holding *);
-/* Sets its bit, and notes the change. */
+/* Brings its page up to date, and notes the change. */
 void holding_show(struct embedded *, const struct holding *);
-/* Its bit stays off from now on, or no more. */
-void holding_silence(struct embedded *, struct holding *, bool silent);
+void holding_set_state(struct embedded *, struct holding *, uint16_t state);
 void slot_free(struct embedded *, struct source *, struct slot *);
 
 /* --- source.c --- */

@@ -49,28 +49,42 @@ void trace_event_tidy(struct embedded *embedded, struct trace_event *event)
 
 bool holding_is_on(const struct holding *holding)
 {
-	return holding->of.event->on && !holding->silent;
+	return holding->of.event->on && !(holding->state & KERNEL_SILENT);
+}
+
+/* Programs may read who wants the records before the bit is on, and still after it is off. */
+static void holding_set_bit(const struct holding *holding)
+{
+	const bool is_on = holding_is_on(holding), is_traced = holding->state & KERNEL_TRACES;
+	const uint16_t state = (holding->state & KERNEL_TRACES) | (is_on ? 0 : KERNEL_SILENT);
+	struct page *page = &holding->of.page->page;
+
+	if (is_traced)
+		page_trace(page, holding->bit, state);
+	page_set(page, holding->bit, is_on || is_traced);
+	if (!is_traced)
+		page_trace(page, holding->bit, 0);
 }
 
 void holding_show(struct embedded *embedded, const struct holding *holding)
 {
 	const struct kernel *kernel = &embedded->kernel;
 
-	page_set(&holding->of.page->page, holding->bit, holding_is_on(holding));
+	holding_set_bit(holding);
 	if (kernel->changed)
 		kernel->changed(kernel->changed_data, holding->of.page->number, holding->bit);
 }
 
-void holding_silence(struct embedded *embedded, struct holding *holding, bool silent)
+void holding_set_state(struct embedded *embedded, struct holding *holding, uint16_t state)
 {
-	if (holding->silent == silent)
-		return;
-	holding->silent = silent;
-	if (holding->of.event->on)
+	const uint16_t changed = holding->state ^ state;
+
+	holding->state = state;
+	if (changed & KERNEL_TRACES || (changed && holding->of.event->on))
 		holding_show(embedded, holding);
 }
 
-int holding_get(struct embedded *embedded, struct embedded_page *page, struct trace_event *event, bool silent,
+int holding_get(struct embedded *embedded, struct embedded_page *page, struct trace_event *event, uint16_t state,
 		struct holding **ret)
 {
 	const struct holding_key key = { .page = page, .event = event };
@@ -79,14 +93,14 @@ int holding_get(struct embedded *embedded, struct embedded_page *page, struct tr
 
 	HASH_FIND(by_key, embedded->holdings, &key, sizeof(key), *ret);
 	if (*ret) {
-		holding_silence(embedded, *ret, silent);
+		holding_set_state(embedded, *ret, state);
 		return 0;
 	}
 	holding = calloc(1, sizeof(*holding));
 	if (!holding)
 		return -ENOMEM;
 	holding->of = key;
-	holding->silent = silent;
+	holding->state = state;
 	r = bits_take(&page->page.bits, &holding->bit);
 	if (r == 0 && !bits_set_owner(&page->page.bits, holding->bit, holding)) {
 		page_give_bit(&page->page, holding->bit);
@@ -105,7 +119,7 @@ int holding_get(struct embedded *embedded, struct embedded_page *page, struct tr
 	}
 	LIST_INSERT_HEAD(&event->holdings, holding, in_event);
 	event->pages++;
-	page_set(&page->page, holding->bit, holding_is_on(holding));
+	holding_set_bit(holding);
 	*ret = holding;
 	return 0;
 }

@@ -31,16 +31,16 @@ static int page_make_sealed(struct page *page, int *ret_client)
 	/* Before Linux 6.3. */
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create("userevd-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0 || ftruncate(fd, WIRE_PAGE_BYTES) < 0 || fchmod(fd, 0444) < 0)
+	if (fd < 0 || ftruncate(fd, WIRE_PAGE_FILE_BYTES) < 0 || fchmod(fd, 0444) < 0)
 		return -errno;
-	memory = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	memory = mmap(NULL, WIRE_PAGE_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
 	/* So that no write waits for the disk; if that is not allowed, it may. */
 	mlock(memory, WIRE_PAGE_BYTES);
 	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
 		r = -errno;
-		munmap(memory, WIRE_PAGE_BYTES);
+		munmap(memory, WIRE_PAGE_FILE_BYTES);
 		return r;
 	}
 	page->memory = memory;
@@ -63,6 +63,7 @@ int page_init(struct page *page, struct page_files *files, uint32_t bits, int *r
 	if (r < 0)
 		return r;
 	memset(page->on, 0, sizeof(page->on));
+	page->is_traced = false;
 	bits_init(&page->bits, bits);
 	return 0;
 }
@@ -76,13 +77,14 @@ void page_deinit(struct page *page, struct page_files *files)
 		return;
 	/* Clients look for another daemon, as at the end of a file. */
 	memset(page->memory, 0xff, WIRE_PAGE_BYTES);
-	munmap(page->memory, WIRE_PAGE_BYTES);
+	munmap(page->memory, WIRE_PAGE_FILE_BYTES);
 	page->memory = NULL;
 }
 
 void page_give_bit(struct page *page, uint32_t bit)
 {
 	page_set(page, bit, false);
+	page_trace(page, bit, 0);
 	bits_give(&page->bits, bit);
 }
 
@@ -100,4 +102,22 @@ void page_set(struct page *page, uint32_t bit, bool on)
 	else
 		/* Its memory was allocated when it was made, so this can't fail. */
 		(void)!pwrite(page->fd, byte, 1, bit / 8);
+}
+
+void page_trace(struct page *page, uint32_t bit, uint16_t state)
+{
+	if (state == 0 && !page->is_traced)
+		return;
+	page->is_traced = true;
+	if (!page->memory) {
+		(void)page_file_trace(page->fd, bit, state);
+		return;
+	}
+	if (state & KERNEL_TRACES) {
+		__atomic_store_n(&page->memory[WIRE_TRACES_AT + bit], page_traces_byte(state), __ATOMIC_RELEASE);
+		__atomic_fetch_or(&page->memory[WIRE_TRACED_AT + bit / 8], (uint8_t)(1u << bit % 8), __ATOMIC_RELEASE);
+	} else {
+		__atomic_fetch_and(&page->memory[WIRE_TRACED_AT + bit / 8], (uint8_t) ~(1u << bit % 8),
+				   __ATOMIC_RELEASE);
+	}
 }

@@ -10,6 +10,7 @@ struct page {
 	int fd;		 /* of a file; or -1, with `memory` */
 	uint8_t *memory; /* of a memfd, shared with the clients, and only written */
 	uint8_t on[WIRE_PAGE_BYTES];
+	bool is_traced; /* something was written behind the page */
 	struct bits bits;
 };
 
@@ -24,3 +25,5 @@ void page_deinit(struct page *, struct page_files *);
 void page_give_bit(struct page *, uint32_t bit);
 
 void page_set(struct page *, uint32_t bit, bool on);
+/* Which traces of the tenant's own have the event, and whether no other tracer wants it: KERNEL_STATES. */
+void page_trace(struct page *, uint32_t bit, uint16_t state);

@@ -68,7 +68,7 @@ static void tracer_update(struct tracer *tracer, struct trace_event *event)
 		return;
 	event->on = on;
 	LIST_FOREACH(holding, &event->holdings, in_event)
-		if (!holding->silent)
+		if (!(holding->state & KERNEL_SILENT))
 			holding_show(tracer_embedded(tracer), holding);
 }
 

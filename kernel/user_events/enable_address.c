@@ -50,11 +50,16 @@ static int address_take_place(struct user_events *user_events, struct event_page
 		r = enablers_add(user_events, holding);
 	if (r < 0)
 		bits_give(&page->bits, holding->bit);
+	/* A trace of the tenant's own is no reason to refuse an event. */
+	else if (holding->state & KERNEL_TRACES && page_file_trace(page->fd, holding->bit, holding->state) < 0)
+		holding->state &= (uint16_t)~KERNEL_TRACES;
 	return r;
 }
 
 static void address_give_place(struct user_events *user_events, struct holding *holding)
 {
+	if (holding->state & KERNEL_TRACES)
+		page_file_trace(holding->page->fd, holding->bit, 0);
 	enablers_remove(user_events, holding);
 	bits_give(&holding->page->bits, holding->bit);
 }

@@ -10,7 +10,7 @@
 
 struct mapped_page {
 	uint32_t number;
-	uint32_t items; /* that are registered, silent ones included */
+	uint32_t items; /* that are registered, with or without an enabler */
 	uint8_t *memory;
 	UT_hash_handle by_number;
 };
@@ -79,6 +79,18 @@ static uint8_t bit_in_word(uint32_t bit)
 #endif
 }
 
+/* As the kernel does it. */
+static void bit_keep(const struct mapped_page *page, uint32_t bit, bool on)
+{
+	uint8_t *byte = page->memory + bit / 8;
+	const uint8_t mask = (uint8_t)(1u << bit % 8);
+
+	if (on)
+		__atomic_fetch_or(byte, mask, __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(byte, (uint8_t)~mask, __ATOMIC_SEQ_CST);
+}
+
 /* On the stream alone: only the file gets a reference. The word is unregistered before the kernel has to look at it again. */
 static int enabler_join(const struct enabler *enabler, struct uapi_register *asked)
 {
@@ -101,7 +113,7 @@ static int enabler_register(struct enabler *enabler, enum enabler_kind kind, con
 	struct uapi_register asked = {
 		.size = sizeof(asked),
 		.enable_size = 8,
-		.flags = item->flags & (uint16_t)~ENABLER_SILENT,
+		.flags = item->flags & (uint16_t) ~(ENABLER_OFF | ENABLER_ON),
 		.description = (uint64_t)(uintptr_t)text,
 	};
 	struct mapped_page *page;
@@ -111,8 +123,10 @@ static int enabler_register(struct enabler *enabler, enum enabler_kind kind, con
 					: enabler_find_page(enabler, item->page);
 	if (!page)
 		return r;
-	if (item->flags & ENABLER_SILENT) {
+	if (item->flags & (ENABLER_OFF | ENABLER_ON)) {
 		r = enabler_join(enabler, &asked);
+		if (r == 0)
+			bit_keep(page, item->bit, item->flags & ENABLER_ON);
 	} else {
 		asked.enable_bit = bit_in_word(item->bit);
 		asked.enable_address = word_of(page, item->bit);
@@ -125,17 +139,81 @@ static int enabler_register(struct enabler *enabler, enum enabler_kind kind, con
 	return r;
 }
 
+/* The kernel searches our address space, whichever data file it is. -ENOENT: the item has no enabler. */
+static int kernel_unregister(const struct enabler *enabler, const struct mapped_page *page, uint32_t bit)
+{
+	const struct uapi_unregister asked = {
+		.size = sizeof(asked),
+		.disable_bit = bit_in_word(bit),
+		.disable_address = word_of(page, bit),
+	};
+
+	return ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &asked) < 0 ? -errno : 0;
+}
+
+/* Changes the page as the copy has been changed since. */
+static void page_repeat(struct mapped_page *page, const void *before, const void *copy)
+{
+	uint64_t *words = (uint64_t *)(void *)page->memory;
+
+	for (size_t i = 0; i < WIRE_PAGE_BYTES / sizeof(*words); i++) {
+		const uint64_t now = ((const uint64_t *)copy)[i], changed = now ^ ((const uint64_t *)before)[i];
+
+		if (changed & now)
+			__atomic_fetch_or(&words[i], changed & now, __ATOMIC_SEQ_CST);
+		if (changed & ~now)
+			__atomic_fetch_and(&words[i], ~(changed & ~now), __ATOMIC_SEQ_CST);
+	}
+}
+
+/*
+ * The kernel switches the bit off with its enabler, and a program that looks at it in that moment would lose a record of the machine's
+ * tracers. So the kernel finds other memory at the page's address meanwhile. What it changes there for other events is repeated on the
+ * page. (An event would have to be switched twice within these microseconds to be repeated wrongly.)
+ */
+static int unregister_unseen(const struct enabler *enabler, struct mapped_page *page, uint32_t bit)
+{
+	static _Alignas(uint64_t) uint8_t before[WIRE_PAGE_BYTES];
+	void *copy =
+		mmap(NULL, WIRE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	/* The same memory at a second address, to be moved back. */
+	void *same = mremap(page->memory, 0, WIRE_PAGE_BYTES, MREMAP_MAYMOVE);
+	int r = -ENOMEM;
+
+	if (copy != MAP_FAILED && same != MAP_FAILED) {
+		memcpy(copy, same, WIRE_PAGE_BYTES);
+		memcpy(before, copy, WIRE_PAGE_BYTES);
+		if (mremap(copy, 0, WIRE_PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, page->memory) != MAP_FAILED) {
+			bit_keep(page, bit, before[bit / 8] & 1u << bit % 8);
+			r = kernel_unregister(enabler, page, bit);
+			if (mremap(same, WIRE_PAGE_BYTES, WIRE_PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
+				   page->memory) == MAP_FAILED)
+				abort();
+			mlock(page->memory, WIRE_PAGE_BYTES);
+			same = MAP_FAILED;
+			bit_keep(&(struct mapped_page){ .memory = copy }, bit, before[bit / 8] & 1u << bit % 8);
+			page_repeat(page, before, copy);
+		}
+	}
+	if (same != MAP_FAILED)
+		munmap(same, WIRE_PAGE_BYTES);
+	if (copy != MAP_FAILED)
+		munmap(copy, WIRE_PAGE_BYTES);
+	return r == -ENOMEM ? kernel_unregister(enabler, page, bit) : r;
+}
+
 static int enabler_unregister(struct enabler *enabler, enum enabler_kind kind, const struct enabler_item *item)
 {
 	struct mapped_page *page = enabler_find_page(enabler, item->page);
-	struct uapi_unregister asked = { .size = sizeof(asked), .disable_bit = bit_in_word(item->bit) };
 	int r;
 
 	if (!page)
 		return -ENOENT;
-	asked.disable_address = word_of(page, item->bit);
-	/* The kernel searches our address space, whichever data file it is. -ENOENT: the item is silent. */
-	r = ioctl(enabler->fds.fd[0], UAPI_IOCTL_UNREGISTER, &asked) < 0 ? -errno : 0;
+	r = kind == ENABLER_KEEP_ON ? unregister_unseen(enabler, page, item->bit)
+				    : kernel_unregister(enabler, page, item->bit);
+	/* The kernel leaves the bit of an item without an enabler alone. */
+	if (r == 0 || r == -ENOENT)
+		bit_keep(page, item->bit, kind == ENABLER_KEEP_ON);
 	/* A page with an enabler that the kernel has kept must stay: another page at its address would have that enabler's bit. */
 	page->items -= kind == ENABLER_REMOVE && (r == 0 || r == -ENOENT);
 	enabler_tidy_page(enabler, page);

@@ -19,12 +19,13 @@ enum {
 enum enabler_kind {
 	ENABLER_REGISTER = 1, /* items of one page, with the fds of stream and page; an answer has the event's index */
 	ENABLER_REMOVE,	      /* items without text, with the fd of any data file, of pages that the process has */
-	ENABLER_SILENCE,      /* likewise; the process keeps the page */
+	ENABLER_KEEP_OFF,     /* likewise; the process keeps the page, and the bit is off until RESUME */
+	ENABLER_KEEP_ON,      /* likewise, but on */
 	ENABLER_RESUME,	      /* items with text of such pages, with the fd of a data file */
 };
 
-/* Of an item's flags, beside the kernel's: REGISTER only puts the event onto the stream, and keeps the page for RESUME. */
-enum { ENABLER_SILENT = KERNEL_SILENT };
+/* Of an item's flags, beside the kernel's: REGISTER only puts the event onto the stream, and keeps the bit off or on. */
+enum { ENABLER_OFF = 1 << 15, ENABLER_ON = 1 << 14 };
 
 struct enabler_request {
 	uint32_t kind;

@@ -101,6 +101,11 @@ void enablers_free(struct user_events *user_events)
 
 /* --- requests --- */
 
+static uint16_t item_flags(uint16_t state)
+{
+	return state & KERNEL_TRACES ? ENABLER_ON : state & KERNEL_SILENT ? ENABLER_OFF : 0;
+}
+
 /*
  * A request about holdings, for which the process gets a data file, and to register them their page; and its answers. 0; or -ETOOMANYREFS,
  * since too many fds are in flight: then it was not sent.
@@ -120,7 +125,7 @@ static int enabler_ask(const struct enabler_process *process, enum enabler_kind 
 		const struct enabler_item item = {
 			.page = holdings[i]->page->id,
 			.bit = holdings[i]->bit,
-			.flags = holdings[i]->flags | (holdings[i]->silent ? ENABLER_SILENT : 0),
+			.flags = holdings[i]->flags | item_flags(holdings[i]->state),
 			.text_length = has_text ? holdings[i]->text_length : 0,
 		};
 
@@ -167,14 +172,19 @@ void enablers_clear(struct user_events *user_events, struct holding *const *hold
 
 void enablers_silence(struct user_events *user_events, struct silencing *silencing)
 {
-	const enum enabler_kind kind = silencing->silent ? ENABLER_SILENCE : ENABLER_RESUME;
-	_cleanup_(fd_closep) int ours = silencing->silent ? -1 : data_file_open(&user_events->mounts);
+	static const enum enabler_kind kinds[] = {
+		[BIT_FOLLOWS] = ENABLER_RESUME,
+		[BIT_OFF] = ENABLER_KEEP_OFF,
+		[BIT_ON] = ENABLER_KEEP_ON,
+	};
+	const bool registers = silencing->rule == BIT_FOLLOWS;
+	_cleanup_(fd_closep) int ours = registers ? data_file_open(&user_events->mounts) : -1;
 	struct enabler_answer answers[ENABLER_BATCH_MAX];
 	/* The file's own reference ends with the file: the enabler has one. */
-	const int r = !silencing->silent && ours < 0
-			      ? ours
-			      : enabler_ask(silencing->holdings[0]->process, kind, silencing->holdings, silencing->n,
-					    silencing->silent ? user_events->data : ours, answers);
+	const int r = registers && ours < 0 ? ours
+					    : enabler_ask(silencing->holdings[0]->process, kinds[silencing->rule],
+							  silencing->holdings, silencing->n,
+							  registers ? ours : user_events->data, answers);
 
 	for (size_t i = 0; i < silencing->n; i++)
 		silencing->calls[i]->result = r < 0 ? r : answers[i].result;

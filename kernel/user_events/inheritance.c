@@ -110,8 +110,7 @@ static bool is_page_file(int fd, int access_mode, struct stat *ret)
 	struct statfs system;
 
 	return fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC && fstat(fd, ret) == 0 &&
-	       S_ISREG(ret->st_mode) && ret->st_size == WIRE_PAGE_BYTES &&
-	       (fcntl(fd, F_GETFL) & O_ACCMODE) == access_mode;
+	       S_ISREG(ret->st_mode) && page_file_has_size(ret) && (fcntl(fd, F_GETFL) & O_ACCMODE) == access_mode;
 }
 
 static bool is_one_file(const struct stat *one, const struct stat *other)
@@ -138,6 +137,10 @@ static int adopt_page(struct user_events *user_events, struct kernel_call *call)
 
 	if (!is_shared && !is_page_file(call->fd, O_RDWR, &status))
 		return -EINVAL;
+	/* It may be an older keeper's. */
+	r = is_shared ? 0 : page_file_grow(call->fd);
+	if (r < 0)
+		return r;
 	page = user_events_page_add(user_events, call->page);
 	if (is_shared) {
 		r = user_events->abi->page_new(user_events, page);

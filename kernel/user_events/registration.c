@@ -32,8 +32,8 @@ static struct holding *holding_make(struct event_page *page, const struct kernel
 
 	holding->page = page;
 	holding->text_length = (uint16_t)text_length;
-	holding->flags = call->flags & ~KERNEL_SILENT;
-	holding->silent = call->flags & KERNEL_SILENT;
+	holding->flags = call->flags & (uint16_t)~KERNEL_STATES;
+	holding->state = call->flags & KERNEL_STATES;
 	if (call->op == KERNEL_ADOPT)
 		holding->bit = call->bit;
 	memcpy(holding->text, call->text, text_length);
@@ -186,7 +186,7 @@ static int register_again(struct user_events *user_events, struct event_stream *
 		stream_note_index(stream, index);
 	}
 	/* The daemon has decided otherwise since it was registered first. */
-	r = silence_set(user_events, holding, call->flags & KERNEL_SILENT);
+	r = silence_set(user_events, holding, call->flags & KERNEL_STATES);
 	if (r < 0)
 		return r;
 	return answer_with(call, stream, slot ? slot : slot_make(stream, holding, index));
@@ -207,7 +207,7 @@ int on_register(struct user_events *user_events, struct kernel_call *call, const
 	if (call->op == KERNEL_ADOPT &&
 	    (call->bit == 0 || call->bit >= user_events->kernel.facts.page_bits || call->index >= INT32_MAX))
 		return -EINVAL;
-	if (call->flags & ~(user_events->kernel.facts.flags | (user_events->abi->silence ? KERNEL_SILENT : 0)))
+	if (call->flags & ~(user_events->kernel.facts.flags | (user_events->abi->silence ? KERNEL_STATES : 0)))
 		return KERNEL_E_UNSUPPORTED;
 	/* The daemon sends canonical text, and is not trusted. */
 	if (description_parse_canonical(call->text, length, &description) != 0)

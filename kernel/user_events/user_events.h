@@ -70,7 +70,7 @@ struct holding {
 	uint16_t text_length;
 	bool foreign;			 /* before Linux 6.4: the event existed before */
 	bool placed;			 /* otherwise it is not registered yet, and that may fail */
-	bool silent;			 /* it has no enabler, so its bit stays off; see silence.c */
+	uint16_t state;			 /* KERNEL_STATES: with any of them it has no enabler; see silence.c */
 	struct enabler_process *process; /* which has its enabler, or will have it; before Linux 6.4 NULL */
 	UT_hash_handle by_key;
 	struct slot first; /* in use while it has slots, unless its stream was freed before other streams */
@@ -111,11 +111,15 @@ struct placement {
 	struct kernel_call *calls[AT_ONCE];
 };
 
+/* Whether a holding's bit is what the kernel's enabler makes it. */
+enum bit_rule { BIT_FOLLOWS, BIT_OFF, BIT_ON };
+
 /* Holdings of one process that lose their enablers, or get them back. */
 struct silencing {
-	bool silent;
+	enum bit_rule rule;
 	size_t n;
 	struct holding *holdings[AT_ONCE];
+	uint16_t before[AT_ONCE]; /* their states, which they have again if the call fails */
 	struct kernel_call *calls[AT_ONCE];
 };
 

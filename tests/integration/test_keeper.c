@@ -93,7 +93,7 @@ TEST(failed_calls_do_not_stop_others)
 	for (unsigned bit = 0; bit < 16; bit++) {
 		call = register_on(1, event);
 		call.flags = (uint16_t)(1u << bit);
-		if (!(call.flags & (keeper.facts.flags | (keeper.facts.shared_page ? 0 : KERNEL_SILENT))))
+		if (!(call.flags & (keeper.facts.flags | (keeper.facts.shared_page ? 0 : KERNEL_STATES))))
 			expect_call(&keeper, call, KERNEL_E_UNSUPPORTED);
 	}
 	ck_assert(!kernel_has("keeper_half"));

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "tests/integration/fixture.h"
@@ -181,6 +182,81 @@ TEST(many_events_are_silenced_in_order)
 		ck_assert_int_eq(calls[i].result, KERNEL_OK);
 		ck_assert_int_eq(calls[EVENTS + i].result, KERNEL_OK);
 		ck_assert(is_on(&bench, 1 + i % 2, bits[i]) == (i % 4 >= 2));
+	}
+	bench_end(&bench);
+}
+
+static uint8_t byte_behind(const struct bench *bench, uint32_t page, uint32_t at)
+{
+	uint8_t byte = 0;
+
+	ck_assert_int_eq(pread(bench->page[page], &byte, 1, at), 1);
+	return byte;
+}
+
+/* A tenant's own traces: the bit stays on, and the bytes behind the page say whose it is. */
+TEST(traced_event_stays_on)
+{
+	const uint16_t first = 1 << KERNEL_TRACES_SHIFT, third = 4 << KERNEL_TRACES_SHIFT;
+	struct bench bench = { 0 };
+	struct kernel_call one, two;
+
+	if (!bench_begin(&bench))
+		return;
+	if (!bench.keeper.facts.shared_page) {
+		one = bench_register(&bench, 1, "traced_one u32 value", 0);
+		two = bench_register(&bench, 2, "traced_one u32 value", third | KERNEL_SILENT);
+		ck_assert(!is_on(&bench, 1, one.bit) && is_on(&bench, 2, two.bit));
+		ck_assert_uint_eq(byte_behind(&bench, 2, WIRE_TRACES_AT + two.bit), 4 | WIRE_TRACED_ONLY);
+		ck_assert_int_eq(keeper_do(&bench.keeper, silence(1, one.bit, first)), KERNEL_OK);
+		ck_assert(is_on(&bench, 1, one.bit));
+		ck_assert_uint_eq(byte_behind(&bench, 1, WIRE_TRACED_AT + one.bit / 8), 1 << one.bit % 8);
+		ck_assert_uint_eq(byte_behind(&bench, 1, WIRE_TRACES_AT + one.bit), 1);
+		/* Whatever the kernel's tracers do. */
+		ck_assert(tracer_switch(&bench.tracer, "traced_one", true));
+		ck_assert(is_on(&bench, 1, one.bit));
+		ck_assert(tracer_switch(&bench.tracer, "traced_one", false));
+		ck_assert(is_on(&bench, 1, one.bit));
+		ck_assert_int_eq(keeper_do(&bench.keeper, silence(1, one.bit, first | third)), KERNEL_OK);
+		ck_assert_uint_eq(byte_behind(&bench, 1, WIRE_TRACES_AT + one.bit), 5);
+		/* The end: as the kernel has it. */
+		ck_assert_int_eq(keeper_do(&bench.keeper, silence(1, one.bit, 0)), KERNEL_OK);
+		ck_assert(!is_on(&bench, 1, one.bit));
+		ck_assert_uint_eq(byte_behind(&bench, 1, WIRE_TRACED_AT + one.bit / 8), 0);
+		ck_assert_int_eq(keeper_do(&bench.keeper, silence(2, two.bit, KERNEL_SILENT)), KERNEL_OK);
+		ck_assert(!is_on(&bench, 2, two.bit));
+		ck_assert(tracer_switch(&bench.tracer, "traced_one", true));
+		ck_assert(is_on(&bench, 1, one.bit) && !is_on(&bench, 2, two.bit));
+		/* The bit of an event that ends while it is traced is off for the next one. */
+		ck_assert_int_eq(keeper_do(&bench.keeper, silence(1, one.bit, first)), KERNEL_OK);
+		ck_assert_int_eq(keeper_do(&bench.keeper,
+					   (struct kernel_call){ .op = KERNEL_STREAM_FREE, .stream = 1, .fd = -1 }),
+				 KERNEL_OK);
+		ck_assert(!is_on(&bench, 1, one.bit));
+		ck_assert_uint_eq(byte_behind(&bench, 1, WIRE_TRACED_AT + one.bit / 8), 0);
+	}
+	bench_end(&bench);
+}
+
+/* An older keeper's page has nothing behind it. */
+TEST(short_page_grows_when_it_is_adopted)
+{
+	struct bench bench = { 0 };
+	struct kernel_call adopt = { .op = KERNEL_PAGE_ADOPT, .page = 9, .index = 1 };
+	struct stat status;
+	int fd;
+
+	if (!bench_begin(&bench))
+		return;
+	if (!bench.keeper.facts.shared_page) {
+		fd = memfd_create("page", MFD_CLOEXEC);
+		ck_assert_int_eq(ftruncate(fd, WIRE_PAGE_BYTES), 0);
+		adopt.fd = dup(fd);
+		ck_assert_int_eq(keeper_do(&bench.keeper, adopt), KERNEL_OK);
+		ck_assert_int_eq(fstat(fd, &status), 0);
+		ck_assert_int_eq(status.st_size, WIRE_PAGE_FILE_BYTES);
+		close(adopt.fd);
+		close(fd);
 	}
 	bench_end(&bench);
 }

@@ -171,7 +171,7 @@ def check_numbers(page):
     header = source("protocol/protocol.h")
     kinds = enumerators(header, "KIND_")
     clients, control = section(page, "PACKETS"), section(page, "CONTROL SOCKET")
-    told = re.findall(r"^ +(\d+) +([A-Z]+)  +(?:client|daemon|admin) ", clients + control, re.M)
+    told = re.findall(r"^ +(\d+) +([A-Z_]+)  +(?:client|daemon|admin) ", clients + control, re.M)
     check("the protocol has all kinds of messages with their numbers, and no others",
           difference("protocol.h", [(str(number), name) for name, number in kinds.items()], "the page", told))
 
@@ -223,6 +223,7 @@ def check_memory():
 
 SECTIONS = {  # of the page, for structs of protocol.h without a packet of their name
     "header": "PACKETS", "strings": "REGISTER (3)", "string": "REGISTER (3)", "answer": "REGISTERED (4)", "rows": "ROWS",
+    "own_record": "TRACES OF A TENANT'S OWN",
 }
 
 

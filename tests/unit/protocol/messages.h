@@ -42,6 +42,7 @@ FIXED(released, KIND_RELEASED, .released = 0x1234, .not_held = 0xfedc)
 FIXED(account, KIND_ACCOUNT, .events = 1, .events_max = 0x01020304, .lingering = 2, .leases = 3, .connections = 4,
       .lost = UINT64_MAX, .records = 0x0102030405060708, .bad = 5)
 FIXED(watch, KIND_WATCH, .on = 1)
+FIXED(traced, KIND_TRACED, .trace = 3)
 FIXED(lost, KIND_LOST, .queue_full = 0x1122334455667788, .too_big = 9)
 
 static void say_welcome(struct packet *packet)
@@ -325,6 +326,8 @@ static const struct kind kinds[] = {
 	{ "WATCH", KIND_WATCH, 0, say_watch, watch_again },
 	{ "CHANGED", KIND_CHANGED, 0, say_changed, changed_again },
 	{ "LOST", KIND_LOST, 0, say_lost, lost_again },
+	{ "TRACE_OWN", KIND_TRACE_OWN, 0, say_strings, strings_again },
+	{ "TRACED", KIND_TRACED, 0, say_traced, traced_again },
 	{ "ERROR", KIND_ERROR, 0, say_error, error_again },
 	{ "ROWS", KIND_ROWS, 0, say_rows, rows_again },
 	{ "SYNC", KIND_SYNC, 0, say_nothing, nothing_again },

@@ -59,9 +59,9 @@ static void expect_not_writable(int fd)
 	ck_assert_int_lt(write(fd, &byte, 1), 0);
 	ck_assert_int_lt(pwrite(fd, &byte, 1, 4096), 0);
 	ck_assert_int_lt(ftruncate(fd, 0), 0);
-	ck_assert_int_lt(ftruncate(fd, 8192), 0);
+	ck_assert_int_lt(ftruncate(fd, 2 * WIRE_PAGE_FILE_BYTES), 0);
 	ck_assert_int_lt(fallocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, 0, 4096), 0);
-	ck_assert_int_lt(fallocate(fd, 0, 0, 8192), 0);
+	ck_assert_int_lt(fallocate(fd, 0, 0, 2 * WIRE_PAGE_FILE_BYTES), 0);
 	ck_assert_int_lt(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	memory = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 	ck_assert_ptr_ne(memory, MAP_FAILED);
