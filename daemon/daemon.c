@@ -26,6 +26,7 @@
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/linger.h"
+#include "daemon/registry/own_trace.h"
 #include "daemon/registry/resting.h"
 #include "daemon/registry/rules.h"
 #include "daemon/registry/settling.h"
@@ -83,7 +84,7 @@ static void daemon_take_turn(struct ev_loop *loop)
 	clients_sweep(&daemon->connections);
 	streams_end(&daemon->registry);
 	tails_continue(daemon);
-	clients_flush_changes(&daemon->connections);
+	clients_flush_notes(&daemon->connections);
 	deposit_check(&daemon->connections);
 	clients_stay_awake(&daemon->connections);
 	if (daemon->registry.kernel->stalled)
@@ -201,12 +202,14 @@ static void init_registry(struct registry *registry, struct ev_loop *loop, const
 	registry->loop = registry->memory.loop = loop;
 	registry->disconnect = daemon_disconnect;
 	registry->changed = client_note_change;
+	registry->traced = client_note_trace;
 	registry->options = options;
 	TAILQ_INIT(&registry->lingering);
 	TAILQ_INIT(&registry->ending);
 	TAILQ_INIT(&registry->looks);
 	TAILQ_INIT(&registry->settling);
 	TAILQ_INIT(&registry->resting);
+	own_traces_init(registry);
 }
 
 static void init_connections(struct connections *connections, struct ev_loop *loop, struct registry *registry)
@@ -319,6 +322,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	if (daemon->registry.kernel)
 		kernel_cancel(daemon->registry.kernel);
 	silencing_end(&daemon->registry);
+	own_traces_deinit(&daemon->registry);
 	settling_resume(&daemon->registry, DBL_MAX);
 	declared_deinit(&daemon->registry);
 	while (daemon->registry.streams)

@@ -73,6 +73,12 @@ enum {
 	SILENCE_TRIES = 50,
 	/* Patterns of tenants in one request, so that the answer has room for their paths. */
 	SILENCE_PATTERNS_MAX = 16,
+	/* Bytes of the records that wait for those who read a tenant's own traces: the buffers of four sockets, as most machines have them. */
+	DEFAULT_MAX_TRACE_BYTES = 1 << 20,
+	/* Grants that are compared with their tenant's traces in one turn of the loop: three system calls each with the embedded backend. */
+	TRACED_AT_ONCE = 16,
+	/* Sockets of traces that lie unread with one program: the others come when it makes a request. */
+	TRACES_UNREAD_MAX = 8,
 	/* Clients of a blocked tenant that are disconnected in one turn: each is a few system calls, as those that are delayed. */
 	EXPELLED_AT_ONCE = 16,
 	/* Bits in one CHANGED; for more it tells the client to look at all. */

@@ -51,7 +51,7 @@ def room(name):
 # tenants that are silent.
 NEWER = ("client/userevctl/name/", "client/userevctl/show/tenant_name", "client/userevctl/record/", "client/userevctl/session/",
          "client/userevctl/tracing/delete", "client/userevctl/tracing/hist", "client/userevctl/tracing/kept", "client/userevctl/tracing/latency",
-         "client/userevctl/tracing/kernel_record", "client/userevctl/tracing/ring_page", "client/userevctl/tracing/since", "client/userevctl/tracing/stats", "client/userevctl/tracing/tail_end", "client/userevctl/tracing/users", "client/userev_event_header.h",
+         "client/userevctl/tracing/kernel_record", "client/userevctl/tracing/ring_page", "client/userevctl/tracing/since", "client/userevctl/tracing/stats", "client/userevctl/tracing/tail_end", "client/userevctl/tracing/users", "client/userev_event_header.h", "client/library/trace.c", "client/userevctl/tracing/own.", "daemon/registry/own_trace", "daemon/requests/trace_own",
          "client/userevctl/silence/", "client/userevctl/tracing/only", "client/userevctl/tracing/threads", "daemon/admin/silence",
          "daemon/recovery/last_silence", "daemon/registry/silenc", "kernel/user_events/silence", "daemon/admin/delete", "kernel/keeper/listen", "protocol/event/event_header")
 

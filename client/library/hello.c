@@ -16,7 +16,7 @@ enum {
 int hello_ask(struct userev *userev)
 {
 	const struct wire_hello hello = { .understands = WIRE_FEATURE_WATCH | WIRE_FEATURE_PERSIST |
-							 WIRE_FEATURE_MULTI_FORMAT };
+							 WIRE_FEATURE_MULTI_FORMAT | WIRE_FEATURE_OWN_TRACES };
 	struct packet packet = connection_begin(&userev->connection, KIND_HELLO);
 
 	encode_fixed(&packet, KIND_HELLO, &hello);
@@ -42,6 +42,7 @@ int hello_take(struct userev *userev, const struct message *message, struct fdse
 		r = page_map(fds->fd[0], userev->connection.fd, &files->page);
 	if (r < 0)
 		return r;
+	files_note_page(files, r > 0);
 	userev->connection.limits = limits;
 	userev->connection.state = CONNECTION_UP;
 	files_mark(files, true); /* loss_report() ends that */

@@ -6,7 +6,7 @@
  *
  *	open  event  module  write			public functions
  *	session						a table of exchanges; connects, sends, receives
- *	hello  register  release  watch  loss		requests and their answers (requests.h)
+ *	hello  register  release  watch  trace  loss	requests and their answers (requests.h)
  *	library.h
  *	connection  batch  place  stream  sentence	the parts, which do not know the userev
  *	lock  memory  file  page  debug

@@ -25,6 +25,8 @@ static int open_new(const char *socket, struct userev **ret)
 	TAILQ_INIT(&userev->files.streams);
 	TAILQ_INIT(&userev->files.outdated);
 	TAILQ_INIT(&userev->files.quarantine);
+	TAILQ_INIT(&userev->files.traces);
+	files_note_page(&userev->files, false);
 	TAILQ_INIT(&userev->events.batches);
 	SLIST_INIT(&userev->sentences);
 	userev->wait_ms = wait ? (int)MIN(MAX(strtol(wait, NULL, 10), 0), (long)INT32_MAX) : 0;
@@ -165,6 +167,7 @@ _public_ void userev_close(struct userev *userev)
 	streams_close(&userev->files.streams);
 	streams_close(&userev->files.outdated);
 	streams_close(&userev->files.quarantine);
+	streams_close(&userev->files.traces);
 	page_unmap(userev->files.page);
 	fd_close(userev->connection.poll_fd);
 	sentences_free(&userev->sentences);

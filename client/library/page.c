@@ -35,12 +35,38 @@ static bool page_cannot_shrink(int fd, const struct stat *status, int socket)
 	       ((status->st_uid == 0 || status->st_uid == peer.uid) && !(status->st_mode & (S_IWGRP | S_IWOTH)));
 }
 
+/* Room for a page with what may be behind a later one; or NULL. */
+static uint8_t *page_reserve(void)
+{
+	void *memory = mmap(NULL, WIRE_PAGE_FILE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
 /* Other threads may be reading the old page, so its address must stay mapped: map the new page elsewhere, then move it there. */
+static int page_place(int fd, size_t size, uint8_t **at)
+{
+	void *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (mapped == MAP_FAILED)
+		return errno == ENOMEM ? -ENOMEM : -EPROTO;
+	if (!*at)
+		*at = mapped;
+	else if (mremap(mapped, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, *at) == MAP_FAILED) {
+		munmap(mapped, size);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 int page_map(int fd, int socket, uint8_t **page)
 {
 	struct statfs where;
 	struct stat status;
-	void *mapped;
+	bool has_traces;
+	uint8_t *at;
+	size_t size;
+	int r;
 
 	if (fstatfs(fd, &where) < 0 || fstat(fd, &status) < 0)
 		return -EPROTO;
@@ -49,21 +75,22 @@ int page_map(int fd, int socket, uint8_t **page)
 	    (where.f_type != TMPFS_MAGIC || !S_ISREG(status.st_mode) || status.st_size < WIRE_PAGE_BYTES ||
 	     !(where.f_flags & ST_RDONLY || page_cannot_shrink(fd, &status, socket))))
 		return -EPROTO;
-	mapped = mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-	if (mapped == MAP_FAILED)
-		return errno == ENOMEM ? -ENOMEM : -EPROTO;
-	if (*page &&
-	    mremap(mapped, WIRE_PAGE_BYTES, WIRE_PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, *page) == MAP_FAILED) {
-		page_unmap(mapped);
+	/* In the page of an older daemon, as in the kernel's own, nothing is behind it. */
+	has_traces = where.f_type == TMPFS_MAGIC && status.st_size >= WIRE_PAGE_FILE_BYTES;
+	size = has_traces ? WIRE_PAGE_FILE_BYTES : WIRE_PAGE_BYTES;
+	at = *page || has_traces ? *page : page_reserve();
+	if (!at && !has_traces)
 		return -ENOMEM;
-	}
-	if (!*page)
-		*page = mapped;
-	return 0;
+	r = page_place(fd, size, &at);
+	if (r == 0)
+		*page = at;
+	else if (!*page)
+		page_unmap(at);
+	return r < 0 ? r : has_traces;
 }
 
 void page_unmap(uint8_t *page)
 {
 	if (page)
-		munmap(page, WIRE_PAGE_BYTES);
+		munmap(page, WIRE_PAGE_FILE_BYTES);
 }

@@ -8,7 +8,7 @@
 
 /*
  * Maps the page that came over `socket`. If there is a page at `*page` already, the new one replaces it at the same address.
- * -EPROTO if it is no status page, or could be truncated later.
+ * 0; 1 with the bytes for traces behind it; -ENOMEM; or -EPROTO if it is no status page, or could be truncated later.
  */
 int page_map(int fd, int socket, uint8_t **page);
 void page_unmap(uint8_t *page);

@@ -34,3 +34,9 @@ int watch_take_changed(struct userev *, const struct message *);
 void loss_add(struct userev *, _Atomic uint64_t *count);
 /* Sends the daemon how many records were lost since the last report. With the lock held. */
 void loss_report(struct userev *);
+
+/* trace.c: traces that the tenant makes of itself. */
+/* Takes TRACED, which is not an answer. */
+int traces_take(struct userev *, const struct message *, struct fdset *);
+/* Writes the record to the traces that have the event. The first piece begins with the index. Whether the stream gets it, too. */
+bool traces_write(struct userev *, const struct userev_event *, const struct iovec *pieces, int n);

@@ -175,6 +175,8 @@ static int session_receive(struct userev *userev)
 		return -EPROTO;
 	if (message.kind == KIND_CHANGED && message.serial == 0)
 		return watch_take_changed(userev, &message);
+	if (message.kind == KIND_TRACED && message.serial == 0)
+		return traces_take(userev, &message, &fds);
 	/* A daemon that has replaced the former one cannot know whether the last answer was sent, and repeats it. */
 	if ((int32_t)(message.serial - awaited) < 0)
 		return 0;
@@ -214,6 +216,7 @@ static void session_take_backlog(struct userev *userev)
 		userev->connection.state = CONNECTION_DOWN;
 	}
 	streams_verify(&userev->files.outdated);
+	streams_verify(&userev->files.traces);
 	if (userev->connection.fd < 0)
 		return;
 	do {
@@ -323,7 +326,7 @@ static bool session_is_dispensable(struct userev *userev)
 	const struct stream *stream;
 
 	if (userev->connection.state != CONNECTION_INHERITED || userev->events.unanswered || userev->watching ||
-	    userev->losses.queue_full != userev->reported.queue_full ||
+	    userev->files.trace_looks > 0 || userev->losses.queue_full != userev->reported.queue_full ||
 	    userev->losses.too_big != userev->reported.too_big ||
 	    (userev->files.page && page_is_abandoned(userev->files.page)))
 		return false;

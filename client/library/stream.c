@@ -162,6 +162,13 @@ bool streams_verify(struct streams *streams)
 	return good;
 }
 
+void files_note_page(struct files *files, bool has_traces)
+{
+	static const uint8_t untraced[WIRE_PAGE_BYTES];
+
+	files->traced = has_traces ? files->page + WIRE_TRACED_AT : untraced;
+}
+
 void files_mark(struct files *files, bool always)
 {
 	static const uint8_t marked = 1;

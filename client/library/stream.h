@@ -9,6 +9,7 @@
 #include "client/library/file.h"
 #include "client/library/page.h"
 #include "client/userev.h"
+#include "protocol/protocol.h"
 
 struct fdset;
 struct message;
@@ -35,6 +36,8 @@ TAILQ_HEAD(streams, stream);
 /* The page and the streams of a userev. */
 struct files {
 	uint8_t *page; /* never moves; NULL before the first WELCOME */
+	/* A bit for each event that a trace of the tenant's own has: behind the page, or zeros. */
+	_Atomic(const uint8_t *) traced;
 	/* Bit 0 of this byte: writers look at the connection. It is the page's, or always 1: files_mark(). */
 	_Atomic(const uint8_t *) mark;
 	_Atomic uint32_t payload_max;
@@ -44,8 +47,14 @@ struct files {
 	struct streams outdated;     /* of former connections, open until all events are granted again */
 	struct streams quarantine;   /* closed, and not reused yet; the oldest first */
 	unsigned n_quarantined;
+	struct streams traces; /* the sockets of traces of the tenant's own, and by number: */
+	_Atomic(struct stream *) trace[WIRE_TRACES_MAX];
+	_Atomic uint32_t trace_lost[WIRE_TRACES_MAX]; /* records since the last that was written */
+	_Atomic unsigned trace_looks;		      /* for the socket of a trace that has not come yet */
 };
 
+/* There is a page, perhaps with bytes for traces behind it. */
+void files_note_page(struct files *, bool has_traces);
 /* From now on writers look at the connection, or only when the page is abandoned. */
 void files_mark(struct files *, bool always);
 static inline bool files_are_marked(const struct files *files)

@@ -77,6 +77,15 @@ static __attribute__((__cold__, __noinline__)) ssize_t write_end(struct stream *
 	return result;
 }
 
+/* Whether a trace of the tenant's own has the event: a load from a page that hardly ever changes. */
+static inline bool is_traced(const struct stream *stream, union userev_place place)
+{
+	const uint8_t *traced = atomic_load_explicit(&stream->files->traced, memory_order_relaxed);
+	const unsigned bit = place.part.bit & PLACE_BIT;
+
+	return __builtin_expect((__atomic_load_n(&traced[bit / 8], __ATOMIC_RELAXED) & 1u << bit % 8) != 0, 0);
+}
+
 /* Any record. The first piece begins with room for the index. */
 _public_ ssize_t userev_write_record(const struct userev_event *event, const struct iovec *pieces, int n)
 {
@@ -84,8 +93,8 @@ _public_ ssize_t userev_write_record(const struct userev_event *event, const str
 	struct stream *stream = stream_at(place);
 	const int saved_errno = errno;
 	ssize_t result = -1;
+	bool fits = true, traced, wanted;
 	size_t size = 0, max;
-	bool fits = true;
 
 	if (!place_is_granted(place))
 		return 0;
@@ -95,10 +104,17 @@ _public_ ssize_t userev_write_record(const struct userev_event *event, const str
 		fits = pieces[i].iov_len <= max - size;
 		size += pieces[i].iov_len;
 	}
-	if (fits)
-		result = writev(stream->fd, pieces, n);
-	else
+	traced = fits && is_traced(stream, place);
+	wanted = !traced || traces_write(userev_of(stream), event, pieces, n);
+	if (!fits)
 		errno = EMSGSIZE;
+	else if (wanted)
+		result = writev(stream->fd, pieces, n);
+	/* EBADF: the event is off in the kernel, or the fd was closed. */
+	if (traced && (!wanted || (result < 0 && errno == EBADF))) {
+		errno = saved_errno;
+		return (ssize_t)(size - sizeof(place.part.index));
+	}
 	return write_end(stream, pieces[0].iov_base, size, result, saved_errno);
 }
 
@@ -120,7 +136,8 @@ static inline __attribute__((__always_inline__)) ssize_t write_buffer(const stru
 	ssize_t result;
 	int saved_errno;
 
-	if (!stream || size > atomic_load_explicit(&stream->files->buffer_max, memory_order_relaxed))
+	if (!stream || size > atomic_load_explicit(&stream->files->buffer_max, memory_order_relaxed) ||
+	    is_traced(stream, place))
 		return write_piece(event, buffer, size);
 	memcpy(buffer, &place.part.index, sizeof(place.part.index));
 	saved_errno = errno;

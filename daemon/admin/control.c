@@ -124,7 +124,7 @@ static void event_put_silence(struct packet *packet, const struct event *event)
 	size_t silent = 0, mark, item;
 
 	LIST_FOREACH(grant, &event->grants, in_event)
-		silent += grant->silent;
+		silent += (grant->state & KERNEL_SILENT) != 0;
 	if (silent > 0)
 		row_put_u64(packet, "silent", silent);
 	if (!rules)

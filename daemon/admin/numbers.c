@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 #include "daemon/process/clock.h"
 #include "daemon/registry/event.h"
+#include "daemon/registry/own_trace.h"
 #include "daemon/registry/silence.h"
 #include "daemon/registry/stream.h"
 #include "daemon/registry/tenant.h"
@@ -19,8 +20,11 @@ void numbers_of_daemon(const struct daemon *daemon, struct number ret[NUMBERS_OF
 {
 	const struct registry *registry = &daemon->registry;
 	bool is_tracer = registry->kernel->tracer;
-	uint64_t lingering = 0;
+	uint64_t lingering = 0, own_traces = 0;
+	const struct own_trace *trace;
 
+	LIST_FOREACH(trace, &registry->own_traces, in_all)
+		own_traces += !trace->begun;
 	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next)
 		lingering += tenant->lingering;
 	const struct number numbers[NUMBERS_OF_DAEMON] = {
@@ -48,6 +52,7 @@ void numbers_of_daemon(const struct daemon *daemon, struct number ret[NUMBERS_OF
 		  registry->files.capacity },
 		{ "files_reserved", "reserved_files", NUMBER_GAUGE,
 		  "Room for data files that is reserved, filled or not.", registry->files.claimed },
+		{ "own_traces", "own_traces", NUMBER_GAUGE, "Traces that tenants make of themselves.", own_traces },
 		{ NULL, "records", NUMBER_COUNTER, "Records received by the embedded backend.",
 		  is_tracer ? registry->kernel->totals.records : NUMBER_ABSENT },
 		{ NULL, "bad_records", NUMBER_COUNTER, "Records received by the embedded backend that match no event.",
@@ -102,6 +107,8 @@ void numbers_of_tenant(const struct tenant *tenant, struct number ret[NUMBERS_OF
 		  "Records that the tenant did not write because they were too big.", tenant->too_big },
 		{ "throttled", "tenant_throttled", NUMBER_COUNTER,
 		  "Times that the tenant's request rate limit delayed a client.", tenant->throttled },
+		{ "own_traces", "tenant_own_traces", NUMBER_GAUGE, "Traces that the tenant makes of itself.",
+		  tenant->traces.n },
 		{ NULL, "tenant_muted", NUMBER_GAUGE, "1 if an admin has muted the tenant, otherwise 0.",
 		  tenant->muted && silence_is_possible(tenant->registry) },
 		{ NULL, "tenant_blocked", NUMBER_GAUGE, "1 if an admin has blocked the tenant, otherwise 0.",

@@ -24,6 +24,7 @@
 #include "daemon/recovery/last_policy.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/declared.h"
+#include "daemon/registry/own_trace.h"
 #include "daemon/registry/rules.h"
 #include "protocol/row.h"
 
@@ -100,6 +101,7 @@ static void outcome_adopt(struct daemon *daemon, struct outcome *outcome)
 		return;
 	capacity_look(&daemon->registry);
 	declared_adopt(&daemon->registry);
+	own_traces_check(&daemon->registry);
 }
 
 /* Without its copy the next daemon may not start, but this one goes on. */

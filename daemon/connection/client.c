@@ -27,6 +27,7 @@
 #include "daemon/process/clock.h"
 #include "daemon/process/loop.h"
 #include "daemon/registry/lease.h"
+#include "daemon/registry/own_trace.h"
 #include "daemon/registry/pages.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/share.h"
@@ -174,8 +175,10 @@ void clients_take_events(void)
 		client->has_input |= (event.events & (EPOLLIN | EPOLLHUP)) != 0;
 		if (event.events & EPOLLHUP && (remains || client->stall == STALL_RATE))
 			client_close(client);
-		if (client->life < LIFE_CLOSING)
+		if (client->life < LIFE_CLOSING) {
+			client_note_read(client);
 			client_go_on(client);
+		}
 		if (client->life < LIFE_ENDED || remains)
 			continue;
 		client_free(client);
@@ -268,6 +271,7 @@ void client_close(struct client *client)
 	client_expect_nothing(client);
 	if (client->socket == SOCKET_CONTROL && silence_leave(client->holder.registry, client))
 		silencing_begin(client->holder.registry);
+	own_trace_end(&client->holder);
 	TAILQ_INSERT_TAIL(&client->connections->leaving, client, leaves);
 }
 
@@ -295,9 +299,8 @@ static void client_stop(struct client *client)
 	struct client_task *task = client->task;
 
 	client_expect_nothing(client);
-	if (client->n_changed > 0)
-		TAILQ_REMOVE(&connections->flushing, client, changes);
-	client->n_changed = 0;
+	client_drop_notes(client);
+	own_trace_end(&client->holder);
 	if (task) {
 		client->task = NULL;
 		task->client = NULL;
@@ -366,6 +369,7 @@ void clients_do_deferred(struct connections *connections)
 		if (client->life == LIFE_CLOSING)
 			continue;
 		remains = inflight_remains(client);
+		client_note_read(client);
 		if (remains)
 			inflight_await(client);
 		else

@@ -73,8 +73,13 @@ void client_disconnect_counted(struct client *, uint32_t serial, uint32_t refusa
 void client_note_change(struct holder *, uint32_t bit);
 /* Any event may have changed. */
 void client_note_all(struct client *);
-/* Sends CHANGED to all clients with noted changes. */
-void clients_flush_changes(struct connections *);
+/* Its tenant has a new trace: sends TRACED then. */
+void client_note_trace(struct holder *, unsigned slot);
+/* Sends CHANGED and TRACED to all clients for which something was noted. */
+void clients_flush_notes(struct connections *);
+/* It has read what it was sent. */
+void client_note_read(struct client *);
+void client_drop_notes(struct client *);
 
 /* The request has been answered, or needs no answer. */
 void client_end_request(struct client *);

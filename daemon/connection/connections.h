@@ -69,7 +69,9 @@ struct client {
 	uint32_t sync_serial;
 
 	uint16_t changed[CHANGED_MAX];
-	uint16_t n_changed; /* above 0: it is in `flushing`; above CHANGED_MAX: it has to look at all bits */
+	uint16_t n_changed; /* above CHANGED_MAX: it has to look at all bits */
+	uint8_t untold;	    /* traces of its tenant whose sockets it was not sent yet, a bit each */
+	bool flushes;	    /* it is in `flushing` */
 
 	bool asks;	    /* its request has not been answered */
 	bool in_socket;	    /* its request is still in its socket */
@@ -121,7 +123,7 @@ struct connections {
 	struct client_queue clients;
 	struct tenant_queue runnable;  /* tenants with a client that has sent a request */
 	struct client_queue impatient; /* clients with a deadline, the oldest first */
-	struct client_queue flushing;  /* clients with changed events to report */
+	struct client_queue flushing;  /* clients that are to be told of changed events or of traces */
 	struct client_queue leaving;   /* clients to be freed at the end of this turn of the loop */
 	struct client_queue deferred;  /* clients to be looked after in a moment */
 	uint32_t in_flight;	       /* fds that clients were sent and have not read */

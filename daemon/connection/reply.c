@@ -8,6 +8,7 @@
 #include "daemon/connection/client.h"
 #include "daemon/connection/inflight.h"
 #include "daemon/process/log.h"
+#include "daemon/registry/own_trace.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/share.h"
 #include "daemon/registry/tenant.h"
@@ -219,11 +220,11 @@ void client_disconnect_counted(struct client *client, uint32_t serial, uint32_t 
 		client_hang_up(client);
 }
 
-static void note_changes(struct client *client, uint16_t n)
+static void client_note(struct client *client)
 {
-	if (client->n_changed == 0)
+	if (!client->flushes)
 		TAILQ_INSERT_TAIL(&client->connections->flushing, client, changes);
-	client->n_changed = n;
+	client->flushes = true;
 }
 
 void client_note_change(struct holder *holder, uint32_t bit)
@@ -232,36 +233,90 @@ void client_note_change(struct holder *holder, uint32_t bit)
 
 	if (client->n_changed < CHANGED_MAX)
 		client->changed[client->n_changed] = (uint16_t)bit;
-	note_changes(client, MIN(client->n_changed + 1, CHANGED_MAX + 1));
+	client->n_changed = MIN(client->n_changed + 1, CHANGED_MAX + 1);
+	client_note(client);
 }
 
 void client_note_all(struct client *client)
 {
-	note_changes(client, CHANGED_MAX + 1);
+	client->n_changed = CHANGED_MAX + 1;
+	client_note(client);
 }
 
-void clients_flush_changes(struct connections *connections)
+void client_note_trace(struct holder *holder, unsigned slot)
+{
+	struct client *client = client_of(holder);
+
+	client->untold |= (uint8_t)(1u << slot);
+	client_note(client);
+}
+
+void client_note_read(struct client *client)
+{
+	if (client->untold && client->in_flight == 0)
+		client_note(client);
+}
+
+void client_drop_notes(struct client *client)
+{
+	if (client->flushes)
+		TAILQ_REMOVE(&client->connections->flushing, client, changes);
+	client->flushes = false;
+	client->n_changed = 0;
+}
+
+static void client_send_changed(struct client *client)
+{
+	const uint16_t count = client->n_changed > CHANGED_MAX ? 0 : client->n_changed;
+	struct packet *packet = client_answer(client, KIND_CHANGED, 0, 0);
+	const size_t mark = encode_changed(packet, client->connections->registry->kernel->facts.payload_max);
+
+	for (size_t i = 0; i < count; i++)
+		encode_changed_bit(packet, client->changed[i]);
+	encode_count(packet, mark, count);
+	client->n_changed = 0;
+	client_send_packet(client, NULL, 0, false);
+}
+
+/* A program that does not read gets no more of them until it has read. */
+static void client_send_traces(struct client *client)
+{
+	const struct own_traces *traces = &client->holder.tenant->traces;
+
+	for (uint32_t i = 0; i < WIRE_TRACES_MAX && !client->waiting && client->life == LIFE_OPEN; i++) {
+		if (!(client->untold & 1u << i))
+			continue;
+		if (traces->slot[i] && ((client->in_flight >= TRACES_UNREAD_MAX && inflight_remains(client)) ||
+					!inflight_has_room(client->connections, client->holder.tenant))) {
+			inflight_await(client);
+			return;
+		}
+		client->untold &= (uint8_t) ~(1u << i);
+		if (!traces->slot[i])
+			continue;
+		encode_fixed(client_answer(client, KIND_TRACED, 0, 0), KIND_TRACED,
+			     &(struct wire_traced){ .trace = i });
+		client_send_packet(client, &traces->slot[i]->fd, 1, false);
+	}
+}
+
+void clients_flush_notes(struct connections *connections)
 {
 	struct client *client, *next;
 
 	for (client = TAILQ_FIRST(&connections->flushing); client; client = next) {
-		uint16_t count = client->n_changed > CHANGED_MAX ? 0 : client->n_changed;
-		struct packet *packet;
-		size_t mark;
-
 		next = TAILQ_NEXT(client, changes);
 		/* Nor while the kernel is asked: the answer to the request may find no room then. */
 		if (client->waiting || client->task)
 			continue;
 		TAILQ_REMOVE(&connections->flushing, client, changes);
+		client->flushes = false;
+		if (client->life == LIFE_OPEN && client->n_changed > 0)
+			client_send_changed(client);
 		client->n_changed = 0;
-		if (client->life != LIFE_OPEN)
-			continue;
-		packet = client_answer(client, KIND_CHANGED, 0, 0);
-		mark = encode_changed(packet, connections->registry->kernel->facts.payload_max);
-		for (size_t i = 0; i < count; i++)
-			encode_changed_bit(packet, client->changed[i]);
-		encode_count(packet, mark, count);
-		client_send_packet(client, NULL, 0, false);
+		if (client->untold)
+			client_send_traces(client);
+		if (client->untold && client->waiting)
+			client_note(client);
 	}
 }

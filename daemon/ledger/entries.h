@@ -60,7 +60,10 @@ struct entry_client {
 	uint32_t real_uid; /* the sender's uid in its packets: it differs in a set-user-ID program */
 	uint16_t greeted;  /* it has been given its tenant's page */
 	uint16_t watching;
-	uint32_t may_be_root; /* its user namespace has our uid 0 */
+	uint32_t may_be_root;  /* its user namespace has our uid 0 */
+	uint16_t takes_traces; /* it understands TRACED */
+	uint16_t traces;       /* it reads a trace, which ends with the daemon */
+	uint32_t zero;
 };
 
 /* The event's name follows, and then the pattern of tenants. */

@@ -21,7 +21,9 @@ enum {
 	RATE_MAX = 1000000,	   /* a request takes longer than a microsecond */
 	PREFIX_MAX = 32,      /* with a name of 200 bytes and the suffix of multi-format, a directory's name of 255 */
 	PATH_BYTES_MAX = 107, /* of a socket */
-	KEEP_MAX = 86400,     /* seconds: an event that is wanted for ever is declared */
+	TRACE_BYTES_MAX = 16 << 20,   /* more than a socket's buffer is on most machines, four times */
+	TRACE_BYTES_LEAST = 64 << 10, /* four sockets with room for the largest record */
+	KEEP_MAX = 86400,	      /* seconds: an event that is wanted for ever is declared */
 };
 
 /* The form of a key's values. */
@@ -112,6 +114,24 @@ static bool type_parse_time(const struct policy_key_row *key, const char *text, 
 	return false;
 }
 
+/* Bytes, or a number with a unit. */
+static bool type_parse_bytes(const struct policy_key_row *key, const char *text, struct policy_value *value,
+			     struct text *why)
+{
+	const size_t digits = strspn(text, "0123456789");
+	const unsigned shift = streq(text + digits, "K") ? 10 : streq(text + digits, "M") ? 20 : 0;
+
+	if ((shift > 0 || text[digits] == '\0') &&
+	    !key_read_number(text, digits, 0, key->most >> shift, &value->number) &&
+	    value->number << shift >= TRACE_BYTES_LEAST) {
+		value->number <<= shift;
+		return true;
+	}
+	text_printf(why, "give bytes, or a number with K or M behind it, from %dK to %" PRIu32 "M",
+		    TRACE_BYTES_LEAST >> 10, key->most >> 20);
+	return false;
+}
+
 static bool type_parse_prefix(const struct policy_key_row *key, const char *text, struct policy_value *value,
 			      struct text *why)
 {
@@ -199,6 +219,7 @@ static const struct key_type type_rate = {
 	.parse = type_parse_number, .is_number = true, .has_infinity = true, .has_burst = true
 };
 static const struct key_type type_time = { .parse = type_parse_time, .is_number = true };
+static const struct key_type type_bytes = { .parse = type_parse_bytes, .is_number = true };
 static const struct key_type type_prefix = { .parse = type_parse_prefix };
 static const struct key_type type_path = { .parse = type_parse_path };
 static const struct key_type type_fields = { .parse = type_parse_fields };
@@ -239,6 +260,9 @@ const struct policy_key_row policy_keys[POLICY_KEYS] = {
 	[POLICY_ALLOW_HOST_USERNS] = { "AllowHostUserns", POLICY_OF_TENANT, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_STREAM] = { "Stream", POLICY_OF_TENANT, &type_stream, .value = NUMBER(POLICY_STREAM_AUTO) },
 	[POLICY_KEEP_FOR] = { "KeepFor", POLICY_OF_TENANT, &type_time, KEEP_MAX, .value = NOTHING },
+	[POLICY_OWN_TRACING] = { "OwnTracing", POLICY_OF_TENANT, &type_yes_no, .value = NUMBER(false) },
+	[POLICY_MAX_TRACE_BYTES] = { "MaxTraceBytes", POLICY_OF_TENANT, &type_bytes, TRACE_BYTES_MAX,
+				     .value = NUMBER(DEFAULT_MAX_TRACE_BYTES) },
 	[POLICY_SET_KERNEL_MAXIMUM] = { "SetKernelMaximum", POLICY_OF_DAEMON, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_KERNEL_MARGIN] = { "KernelMargin", POLICY_OF_DAEMON, &type_number, EVENTS_MAX,
 				   .value = NUMBER(DEFAULT_KERNEL_MARGIN) },

@@ -210,6 +210,9 @@ static int restore_client(struct restoration *restoration, struct ledger_item *i
 		return left_out(r);
 	fd_steal(&call->fd);
 	item->thing = TAILQ_LAST(&daemon->connections.clients, client_queue);
+	/* Its trace has ended with the last daemon: it asks this one. */
+	if (entry.traces)
+		client_close(item->thing);
 	restoration->connections++;
 	return 0;
 }

@@ -66,7 +66,7 @@ static void bequest_add_stream(const struct stream *stream)
 			.op = KERNEL_ADOPT,
 			.stream = stream->number,
 			.page = stream->tenant->number,
-			.flags = event->flags | (reference->grant->silent ? KERNEL_SILENT : 0),
+			.flags = event->flags | reference->grant->state,
 			.bit = reference->grant->bit,
 			.index = reference->index,
 		};

@@ -237,6 +237,7 @@ static int grant_find_or_make(struct tenant *tenant, struct event *event, uint64
 		return r;
 	}
 	LIST_INSERT_HEAD(&event->grants, grant, in_event);
+	LIST_INSERT_HEAD(&tenant->all_grants, grant, in_tenant);
 	tenant->n_grants++;
 	tenant->lingering++; /* until a client leases it */
 	grant_enter(grant);
@@ -316,7 +317,10 @@ struct grant *grant_unref(struct grant *grant)
 	tenant->n_grants--;
 	tenant->lingering--;
 	ledger_strike(tenant->registry->ledger, &grant->entry);
+	if (tenant->traces.walk == grant)
+		tenant->traces.walk = LIST_NEXT(grant, in_tenant);
 	LIST_REMOVE(grant, in_event);
+	LIST_REMOVE(grant, in_tenant);
 	quota_charge_deinit(&grant->charge);
 	grant_free(grant);
 	event_tidy(tenant->registry, event);

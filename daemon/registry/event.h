@@ -26,11 +26,12 @@ struct grant {
 	unsigned references;
 	unsigned leases;   /* 0 with references left: it lingers */
 	unsigned admitted; /* the generation of the last policy that admitted it without flags; 0: none */
-	bool silent;	   /* the kernel was told that its bit stays off; see silence.h */
+	uint16_t state;	   /* KERNEL_STATES that the kernel was told; see silencing.h */
 	bool persistent;   /* the kernel keeps it, so it is charged while this daemon lives */
 	struct reference_list registered; /* on these streams */
 	struct reference first;		  /* one of them; usually there is no other */
 	LIST_ENTRY(grant) in_event;
+	LIST_ENTRY(grant) in_tenant;
 };
 
 /* The admin that has switched an event on. */

@@ -14,6 +14,7 @@ struct holder {
 	struct id_table leases;	   /* references, by bit */
 	uint32_t leases_dropped;   /* places before that one in the table are empty */
 	struct share_list shares;  /* of streams */
+	struct own_trace *trace;   /* that it reads; NULL: none */
 	bool has_new_share;	   /* whose file was not sent, or that is not in the ledger */
 	struct entry_client known; /* in the ledger, too, if it has a tenant */
 	char comm[16];		   /* "": not read yet */

@@ -22,6 +22,7 @@ LIST_HEAD(reference_list, reference);
 LIST_HEAD(share_list, share);
 LIST_HEAD(sharing_list, stream);
 LIST_HEAD(expelled_list, tenant);
+LIST_HEAD(own_trace_list, own_trace);
 TAILQ_HEAD(settling_list, settling);
 TAILQ_HEAD(tenant_queue, tenant);
 
@@ -41,9 +42,10 @@ struct registry {
 	uint64_t last_number;  /* of a client, a grant, a set of leases */
 	struct cgroups cgroups;
 
-	/* Set by connection/: disconnects a client; notes that one of its events was turned on or off. */
+	/* Set by connection/: disconnects a client; notes that one of its events was turned on or off, or that it gets a trace's socket. */
 	void (*disconnect)(struct holder *, uint32_t refusal, const char *sentence);
 	void (*changed)(struct holder *, uint32_t bit);
+	void (*traced)(struct holder *, unsigned slot);
 
 	const struct options *options;
 
@@ -53,8 +55,10 @@ struct registry {
 	struct declared *declared_before; /* of the last policy, until the kernel has registered these */
 	bool declaring;			  /* the kernel is being asked for them */
 
-	struct silence *silence;	/* rules that keep bits off; NULL: there never was any */
-	struct expelled_list expelling; /* blocked tenants whose clients are being disconnected */
+	struct silence *silence;	  /* rules that keep bits off; NULL: there never was any */
+	struct expelled_list expelling;	  /* blocked tenants whose clients are being disconnected */
+	struct own_trace_list own_traces; /* all of them */
+	struct tenant_queue walks;	  /* tenants whose grants are compared with their traces; see own_trace.c */
 
 	struct machine machine;
 	struct machine files;		  /* the same for data files */
@@ -98,5 +102,6 @@ struct registry {
 	ev_timer w_pages; /* while a client watches a page whose changes the kernel does not report */
 	ev_timer w_probe; /* while there are streams that nothing guards */
 	ev_timer w_settling;
-	ev_timer w_rest; /* while levels rest */
+	ev_timer w_rest;  /* while levels rest */
+	ev_timer w_walks; /* while there are walks */
 };

@@ -275,6 +275,17 @@ const char *rules_distrust(const struct holder *holder)
 	return NULL;
 }
 
+const char *rules_prefix(const struct tenant *tenant)
+{
+	return rules_value(tenant, POLICY_NAME_PREFIX)->text;
+}
+
+uint32_t rules_trace_bytes(const struct tenant *tenant)
+{
+	return rules_value(tenant, POLICY_OWN_TRACING)->number ? rules_value(tenant, POLICY_MAX_TRACE_BYTES)->number
+							       : 0;
+}
+
 uint32_t rules_keep_for(const struct tenant *tenant)
 {
 	return rules_value(tenant, POLICY_KEEP_FOR)->number;

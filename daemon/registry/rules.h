@@ -30,6 +30,10 @@ bool rules_share_streams(const struct tenant *);
 const char *rules_distrust(const struct holder *);
 /* Whether nothing guards data files: then it matters which peers may be root of this machine. */
 bool rules_are_unguarded(const struct registry *);
+/* NamePrefix=, or NULL. */
+const char *rules_prefix(const struct tenant *);
+/* MaxTraceBytes=, or 0 without OwnTracing=yes. */
+uint32_t rules_trace_bytes(const struct tenant *);
 /* KeepFor=, in seconds. */
 uint32_t rules_keep_for(const struct tenant *);
 /* The flags of REGISTER that the tenant may use. */

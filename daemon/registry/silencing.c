@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include "daemon/registry/silencing.h"
+#include "daemon/registry/own_trace.h"
 
 #include "daemon/ledger/entries.h"
 #include "daemon/limits.h"
@@ -24,11 +25,24 @@
 const char tenant_blocked_sentence[] =
 	"the admin has blocked this tenant (userevctl block): it gets no events until it is unblocked";
 
-static bool grant_has_to_be_silent(const struct grant *grant)
+uint16_t silencing_state(const struct grant *grant)
 {
 	const struct event *event = grant->event;
+	const bool is_silent = silence_is_wanted(grant->tenant, event->description, event->name_length);
 
-	return silence_is_wanted(grant->tenant, event->description, event->name_length);
+	return (is_silent ? KERNEL_SILENT : 0) | own_traces_of(grant->tenant, event->description, event->name_length);
+}
+
+struct kernel_call silencing_call(struct grant *grant, uint16_t state)
+{
+	grant->state = state;
+	return (struct kernel_call){
+		.op = KERNEL_SILENCE,
+		.page = grant->tenant->number,
+		.bit = grant->bit,
+		.flags = state,
+		.fd = -1,
+	};
 }
 
 /* --- the walk --- */
@@ -91,24 +105,17 @@ static bool batch_add(struct silencing_batch *batch, size_t *n, const struct eve
 	struct grant *grant;
 
 	LIST_FOREACH(grant, &event->grants, in_event) {
-		const bool wanted = grant_has_to_be_silent(grant);
+		const uint16_t wanted = silencing_state(grant);
 		struct kernel_call *calls;
 
 		++*looked;
-		if (grant->bit == 0 || (grant->silent == wanted && !batch->silence->forced))
+		if (grant->bit == 0 || (grant->state == wanted && !batch->silence->forced))
 			continue;
 		calls = array_grow(batch->calls, *n, sizeof(*calls));
 		if (!calls)
 			return false;
 		batch->calls = calls;
-		calls[(*n)++] = (struct kernel_call){
-			.op = KERNEL_SILENCE,
-			.page = grant->tenant->number,
-			.bit = grant->bit,
-			.flags = wanted ? KERNEL_SILENT : 0,
-			.fd = -1,
-		};
-		grant->silent = wanted;
+		calls[(*n)++] = silencing_call(grant, wanted);
 	}
 	return true;
 }
@@ -267,23 +274,14 @@ void silencing_end(struct registry *registry)
 
 uint16_t silencing_ask(struct grant *grant)
 {
-	grant->silent = grant_has_to_be_silent(grant);
-	return grant->silent ? KERNEL_SILENT : 0;
+	grant->state = silencing_state(grant);
+	return grant->state;
 }
 
 void silencing_settle(struct grant *grant)
 {
-	struct registry *registry = grant->tenant->registry;
-	const bool wanted = grant_has_to_be_silent(grant);
+	const uint16_t wanted = silencing_state(grant);
 
-	if (grant->silent == wanted)
-		return;
-	grant->silent = wanted;
-	kernel_tell(registry->kernel, (struct kernel_call){
-					      .op = KERNEL_SILENCE,
-					      .page = grant->tenant->number,
-					      .bit = grant->bit,
-					      .flags = wanted ? KERNEL_SILENT : 0,
-					      .fd = -1,
-				      });
+	if (grant->state != wanted)
+		kernel_tell(grant->tenant->registry->kernel, silencing_call(grant, wanted));
 }

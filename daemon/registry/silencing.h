@@ -16,7 +16,11 @@ void silencing_wait(struct registry *, struct silence_waiter *);
 /* At the daemon's end: calls all that wait. */
 void silencing_end(struct registry *);
 
-/* For REGISTER of the grant's event: KERNEL_SILENT, or 0. */
+/* What the kernel is to know of the grant: KERNEL_STATES. */
+uint16_t silencing_state(const struct grant *);
+/* A call that tells it. */
+struct kernel_call silencing_call(struct grant *, uint16_t state);
+/* For REGISTER of the grant's event: KERNEL_STATES. */
 uint16_t silencing_ask(struct grant *);
 /* The kernel has answered that, and rules may have changed meanwhile. */
 void silencing_settle(struct grant *);

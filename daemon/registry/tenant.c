@@ -51,6 +51,7 @@ static int tenant_new(struct registry *registry, uint32_t number, const char *pa
 	tenant->page_writable = -1;
 	LIST_INIT(&tenant->holders);
 	LIST_INIT(&tenant->sharing);
+	LIST_INIT(&tenant->all_grants);
 	TAILQ_INIT(&tenant->ready);
 	TAILQ_INIT(&tenant->begun);
 	TAILQ_INIT(&tenant->due);
@@ -227,6 +228,9 @@ void tenant_release(struct tenant *tenant)
 	if (tenant->page_fd >= 0)
 		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });
 	ledger_strike(registry->ledger, &tenant->entry);
+	ledger_strike(registry->ledger, &tenant->traces.entry);
+	if (tenant->traces.walking)
+		TAILQ_REMOVE(&registry->walks, tenant, traces.in_walks);
 	HASH_DELETE(by_number, registry->tenants, tenant);
 	LIST_REMOVE(tenant, in_level);
 	tenant_free(tenant);

@@ -29,6 +29,18 @@ enum tenant_turn {
 	TURN_BACKLOG,  /* until the kernel has answered some of its calls */
 };
 
+/* Its traces of itself; see own_trace.h. */
+struct own_traces {
+	struct own_trace *slot[WIRE_TRACES_MAX];
+	unsigned n;
+	unsigned last;	    /* the slot that was taken last */
+	uint32_t entry;	    /* in the ledger, while the keeper may have traced events */
+	struct grant *walk; /* the next grant to be compared with them */
+	bool walking;
+	unsigned under_way; /* batches that the kernel has not answered */
+	TAILQ_ENTRY(tenant) in_walks;
+};
+
 struct tenant {
 	struct registry *registry;
 	uint32_t number;  /* of its page, too */
@@ -66,6 +78,8 @@ struct tenant {
 	uint32_t foreign_before;    /* the fewest foreign events since the first of them */
 	LIST_ENTRY(tenant) in_unwatched;
 	struct sharing_list sharing; /* streams that serve more than one client, the newest first */
+	struct grant_list all_grants;
+	struct own_traces traces;
 	struct id_table grants;	     /* by the number of their event, but for those that are the event's first */
 	unsigned n_grants;	     /* with these */
 	struct precedent *precedent; /* for requests to come; NULL: none */

@@ -2,7 +2,9 @@
 
 #include "daemon/requests/requests.h"
 
+#include "daemon/registry/own_trace.h"
 #include "daemon/registry/rules.h"
+#include "daemon/registry/silence.h"
 #include "daemon/registry/tenant.h"
 
 static uint64_t hello_features(const struct tenant *tenant)
@@ -16,6 +18,8 @@ static uint64_t hello_features(const struct tenant *tenant)
 		features |= WIRE_FEATURE_MULTI_FORMAT;
 	if (tenant->muted)
 		features |= WIRE_FEATURE_MUTED;
+	if (silence_is_possible(tenant->registry) && rules_trace_bytes(tenant) > 0)
+		features |= WIRE_FEATURE_OWN_TRACES;
 	return features;
 }
 
@@ -35,8 +39,10 @@ static void hello_welcome(struct client *client, uint32_t serial, uint64_t under
 	};
 
 	encode_welcome(client_answer(client, KIND_WELCOME, serial, 0), &welcome, tenant->path);
+	client->holder.known.takes_traces = (understands & WIRE_FEATURE_OWN_TRACES) != 0;
 	client_greet(client);
 	client_send(client, &tenant->page_fd, 1);
+	own_traces_tell(&client->holder);
 }
 
 /* A tenant's first client has its page made, and may be gone when it is. */

@@ -15,5 +15,7 @@ int handle_release(struct client *, const struct message *);
 int handle_watch(struct client *, const struct message *);
 /* QUERY → ACCOUNT: what the client's tenant holds, its maximum, and the records it has lost. */
 int handle_query(struct client *, const struct message *);
+/* TRACE_OWN → TRACING_OWN with a socket for the records of the tenant's own events. */
+int handle_trace_own(struct client *, const struct message *);
 /* LOST: the library's count of records that found no room. */
 int handle_lost(struct client *, const struct message *);

@@ -13,7 +13,7 @@
  * messages.
  */
 
-static enum bit_rule rule_of(uint16_t state)
+static enum bit_rule bit_rule_of(uint16_t state)
 {
 	return state & KERNEL_TRACES ? BIT_ON : state & KERNEL_SILENT ? BIT_OFF : BIT_FOLLOWS;
 }
@@ -53,7 +53,7 @@ static int silence_queue(struct user_events *user_events, struct holding *holdin
 			 struct kernel_call *call)
 {
 	struct silencing *silencing = &user_events->silencing;
-	const enum bit_rule rule = rule_of(state);
+	const enum bit_rule rule = bit_rule_of(state);
 	int r;
 
 	if (silencing->n > 0 && !belongs_to(silencing, holding, rule))
@@ -61,7 +61,7 @@ static int silence_queue(struct user_events *user_events, struct holding *holdin
 	r = rule == BIT_ON ? page_file_trace(holding->page->fd, holding->bit, state) : 0;
 	if (r < 0)
 		return r;
-	if (rule == rule_of(holding->state)) {
+	if (rule == bit_rule_of(holding->state)) {
 		holding->state = state;
 		return KERNEL_OK;
 	}

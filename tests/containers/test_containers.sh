@@ -74,6 +74,16 @@ is_selected()
 		userevctl stats --count=2 --tenant="$known" '*_request' | tee $storage/stats && [ "$(cut -f4 $storage/stats | sort -u)" = "$1_request" ]
 }
 
+# Any user in it, where the policy allows that: its own events, which are off for the machine, and not its neighbour's.
+watches_itself()
+{
+	local result
+	fails 4 'OwnTracing=yes' in_engine inside shop 1000 userevctl tail --count=1 || return 1
+	reload_with '[/**]' OwnTracing=yes && in_engine inside shop 1000 userevctl tail --count=20 --timeout=60 >$storage/own
+	result=$?
+	rm /etc/userevd/policy.d/50-test.conf && systemctl reload userevd && cat $storage/own && [ $result = 0 ] && [ "$(cut -f4 $storage/own | sort -u)" = shop_request ]
+}
+
 # Root in the container, with the cgroups writable if it can, names itself as its neighbour, and the neighbour's cgroup, by its path on the
 # host and from there, as mallory: setxattr() is system call 188.
 keeps_its_name()
@@ -211,6 +221,7 @@ row()
 	check "$1: the program has no privilege and a seccomp filter" has_no_privilege
 	check "$1: its records arrive under its name" within 60 is_traced shop
 	check "$1: record, report and stats select it by its name" is_selected shop
+	check "$1: any user in it sees its own events, and no others" watches_itself
 	check "$1: $root may emit, too" emit_in shop 0 by_root
 	check "$1: the policy gives it one event" reload_with "[${tenant[shop]}]" MaxEvents=1
 	check "$1: the second event is refused" is_refused shop 1000 second

@@ -124,6 +124,10 @@ class Daemon:
     def tail(self, *arguments):
         return Lines([CTL, "tail", "--json", *arguments], env=self.environment)
 
+    def own_tail(self, pattern):
+        """Of this tenant's own events."""
+        return Lines([CTL, "tail", "--json", "--own", pattern], env=self.environment)
+
     def is_on(self, name):
         return any(event["event"] == name and event["on"] for event in self.json("events"))
 

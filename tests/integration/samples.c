@@ -37,6 +37,7 @@ const struct sample samples[SAMPLES] = {
 	{ "QUERY", KIND_QUERY, false, .fill = NULL },
 	{ "WATCH", KIND_WATCH, false, .fill = fill_watch },
 	{ "LOST", KIND_LOST, false, .fill = fill_lost },
+	{ "TRACE_OWN", KIND_TRACE_OWN, false, .strings = { "sample" } }, /* the policy refuses it */
 	{ "STATUS", KIND_STATUS, true, .fill = NULL },
 	{ "EVENTS", KIND_EVENTS, true, .fill = NULL },
 	{ "TENANTS", KIND_TENANTS, true, .fill = NULL },

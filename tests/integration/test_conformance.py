@@ -140,6 +140,27 @@ class Run:
     def untrace(self, name):
         self.tails.pop(name).end()
 
+    def own(self, pattern):
+        self.own_tail = self.daemon.own_tail(pattern)
+        expect(eventually(lambda: self.daemon.json("status")["own_traces"] == 1), "the tenant's own trace does not begin")
+
+    def own_record(self, name, values):
+        """Is in the tenant's own trace, and in the machine's if that has the event."""
+        self.await_on(name)
+        if name in self.tails:
+            expect(eventually(lambda: self.daemon.is_on(name)), f"{name} is not on for the machine's tracer")
+            self.record(name, values)
+        else:
+            self.write(name, values, "written")
+        line = self.own_tail.next()
+        expect(line, "no record came to the tenant's own trace")
+        came = json.loads(line)
+        expect((came["event"], came["fields"]) == (name, read_as(values)), f"{came} instead of {values}"[:400])
+
+    def unown(self):
+        expect(self.own_tail.is_empty(), "there are other records in the tenant's own trace")
+        self.own_tail.end()
+
     def release(self, name):
         expect(self.tell("release", name) == "ok", "it is not released")
 
@@ -190,7 +211,7 @@ def policies():
     """Options that make the daemon's answers independent of the kernel's support of multi-format events."""
     with scratch_directory() as directory:
         with open(directory + "/one-format.conf", "w", encoding="utf-8") as file:
-            file.write("[/]\nAllowMultiFormat=no\n")
+            file.write("[/]\nAllowMultiFormat=no\nOwnTracing=yes\n")
         yield "--policy=" + directory
 
 
@@ -198,10 +219,10 @@ def run_driver(language, command, cases):
     with policies() as option, running(option) as daemon:
         copy_files(daemon.directory)
         run = Run(daemon, command, daemon.directory)
-        for case in cases:
-            if set(case.get("needs", ())) <= set(run.can):
-                check(f"{language}: {case['title']}", run.case(case))
         backend = daemon.json("status")["backend"]
+        for case in cases:
+            if set(case.get("needs", ())) <= set(run.can) and backend in case.get("where", (backend,)):
+                check(f"{language}: {case['title']}", run.case(case))
         run.end()
     return backend
 

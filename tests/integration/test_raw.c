@@ -116,7 +116,7 @@ DAEMON_TEST(unknown_kinds_and_answers_are_refused)
 {
 	/* 257 is 1 in a byte. */
 	static const uint16_t kinds[] = { 0,
-					  14,
+					  17,
 					  127,
 					  143,
 					  257,
@@ -128,6 +128,8 @@ DAEMON_TEST(unknown_kinds_and_answers_are_refused)
 					  KIND_ACCOUNT,
 					  KIND_WATCHING,
 					  KIND_CHANGED,
+					  KIND_TRACING_OWN,
+					  KIND_TRACED,
 					  KIND_ERROR,
 					  KIND_SYNCED,
 					  KIND_ROWS,

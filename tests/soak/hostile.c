@@ -35,13 +35,13 @@ static void put_bits(struct packet *packet, struct dice *dice)
 
 static struct packet make_packet(struct dice *dice)
 {
-	static const uint16_t kinds[] = { KIND_REGISTER, KIND_REGISTER, KIND_RELEASE, KIND_WATCH,  KIND_QUERY,
-					  KIND_LOST,	 KIND_HELLO,	KIND_TRACE,   KIND_CHANGED };
+	static const uint16_t kinds[] = { KIND_REGISTER, KIND_REGISTER, KIND_RELEASE, KIND_WATCH,   KIND_QUERY,
+					  KIND_LOST,	 KIND_HELLO,	KIND_TRACE,   KIND_CHANGED, KIND_TRACE_OWN };
 	struct packet packet = packet_make(buffer, sizeof(buffer));
 	uint16_t kind = kinds[any(dice, ARRAY_SIZE(kinds))];
 
 	encode_begin(&packet, kind, any(dice, 8), 0, NULL, 0);
-	if (kind == KIND_REGISTER)
+	if (kind == KIND_REGISTER || kind == KIND_TRACE_OWN)
 		put_names(&packet, dice);
 	else if (kind == KIND_RELEASE)
 		put_bits(&packet, dice);

@@ -171,6 +171,8 @@ static const char *const policies[] = {
 	"[/**]\nNamePrefix=prefixed_\n",
 	"[/**]\nStream=client\nAllowMultiFormat=no\n",
 	"[/**]\nKeepFor=1\n",
+	"[/**]\nOwnTracing=yes\n",
+	"[/**]\nOwnTracing=yes\nMaxTraceBytes=64K\n",
 	"[Event soak_declared]\nFields=u32 x\n[Event soak_2]\nFields=u32 x; char[8] z\n",
 };
 

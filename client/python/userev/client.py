@@ -18,6 +18,7 @@ import weakref
 from . import connection, packets
 from .event import NOWHERE, Event, Place, explain, explain_refusal
 from .files import map_page
+from .traces import Traces
 
 _FULL = (errno.EAGAIN, errno.ENOBUFS)
 # Calls of look() per interval while an answer is pending.
@@ -44,6 +45,7 @@ class Userev:
         self.queue_full = self.too_big = 0
         self._told_queue_full = self._told_too_big = 0
         self.refusal = self._welcome = self._page = self._why = None
+        self._traces = Traces()
         self._forget()
         self.next_look = 0.0
         _instances.add(self)
@@ -134,10 +136,15 @@ class Userev:
         """Writes one record. Returns False if it was not written."""
         if len(payload) > self.payload_max:
             return self.lose("too_big")
+        traced = place.traces
+        if traced and not self._traces.write(place, payload, self.look):
+            return True
         try:
             os.writev(place.stream.fd, (place.index, payload))
             return True
         except OSError as error:
+            if traced and error.errno == errno.EBADF:
+                return True
             return self._on_write_error(place, payload, error)
 
     def _on_write_error(self, place, payload, error):
@@ -280,6 +287,9 @@ class Userev:
         if packet.kind == packets.ERROR:
             self.refusal = packets.decode_error(packet.body)
             raise connection.Ended(str(self.refusal))
+        if packet.kind == packets.TRACED and len(files) == 1:
+            self._traces.take(packets.decode_traced(packet.body), files[0])
+            return
         if packet.kind == packets.CHANGED or 0 < packet.serial <= self._answered:
             return  # A daemon that has replaced the former one may repeat the last answer. Its files are closed.
         if not self._pending or (packet.serial, packet.kind) != self._pending[0][:2]:
@@ -324,7 +334,7 @@ class Userev:
         declared = self._events.get((event.description, event.flags))
         if declared is event:
             event.refusal = None
-            event.place = Place(self._page, answer.bit, self._streams[answer.stream], answer.index)
+            event.place = Place(self._page, answer.bit, self._streams[answer.stream], answer.index, event.description)
         elif declared is None:
             self._unreleased.append(answer.bit)
 

@@ -6,6 +6,7 @@ import sys
 from time import monotonic
 
 from .connection import environment
+from .files import TRACED_AT, TRACES_AT
 from .layout import BadDescription, Layout, TooBig
 from .packets import Refusal
 
@@ -17,11 +18,20 @@ class Place:
     """An event's grant. It is immutable, so that threads always see a consistent one, and keeps its page mapped and its stream
     open while it is used."""
 
-    __slots__ = ("page", "byte", "mask", "bit", "stream", "index")
+    __slots__ = ("page", "byte", "mask", "bit", "stream", "index", "description", "_traced")
 
-    def __init__(self, page, bit, stream, index):
+    def __init__(self, page, bit, stream, index, description=""):
         self.page, self.byte, self.mask, self.bit = page, bit >> 3, 1 << (bit & 7), bit
-        self.stream, self.index = stream, struct.pack("=I", index)
+        self.stream, self.index, self.description = stream, struct.pack("=I", index), description.encode("ascii", "replace")
+        # Behind a page of an older daemon, or the kernel's, is nothing.
+        self._traced = TRACED_AT + self.byte if len(page) > TRACES_AT else None
+
+    @property
+    def traces(self):
+        """The tenant's own traces that have the event, a bit each, and whether no others have it. Usually 0."""
+        if self._traced is None or not self.page[self._traced] & self.mask:
+            return 0
+        return self.page[TRACES_AT + self.bit]
 
     @property
     def is_abandoned(self):

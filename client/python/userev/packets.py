@@ -11,10 +11,10 @@ FDS_MAX = 8
 PAYLOAD_MAX = 4064
 
 HELLO, WELCOME, REGISTER, REGISTERED, RELEASE, RELEASED = 1, 2, 3, 4, 5, 6
-CHANGED, LOST, ERROR = 11, 12, 13
+CHANGED, LOST, ERROR, TRACED = 11, 12, 13, 16
 
 PERSIST, MULTI_FORMAT = 1, 2  # flags of REGISTER
-FEATURE_PERSIST, FEATURE_MULTI_FORMAT = 2, 4
+FEATURE_PERSIST, FEATURE_MULTI_FORMAT, FEATURE_OWN_TRACES = 2, 4, 16
 
 EMBEDDED, STATUS_PAGE, ENABLE_ADDRESS = 1, 2, 3
 BACKENDS = {EMBEDDED: "embedded", STATUS_PAGE: "status-page", ENABLE_ADDRESS: "enable-address"}
@@ -63,7 +63,7 @@ def encode(kind, serial, body=b""):
 
 
 def encode_hello(serial):
-    return encode(HELLO, serial, struct.pack("<QQ", FEATURE_PERSIST | FEATURE_MULTI_FORMAT, 0))
+    return encode(HELLO, serial, struct.pack("<QQ", FEATURE_PERSIST | FEATURE_MULTI_FORMAT | FEATURE_OWN_TRACES, 0))
 
 
 def encode_item(flags, description):
@@ -136,6 +136,13 @@ def decode_registered(body):
     if offset != len(body):
         raise BadPacket("REGISTERED has a wrong size")
     return answers
+
+
+def decode_traced(body):
+    number, = _unpack(struct.Struct("<I"), body)
+    if len(body) != 4 or number > 3:
+        raise BadPacket("TRACED is wrong")
+    return number
 
 
 def decode_error(body):

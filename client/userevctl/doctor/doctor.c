@@ -115,8 +115,9 @@ static void check_control(struct doctor *doctor)
 		finding(doctor, MARK_OK, "control", NULL, "user %u is an admin of the daemon at %s", geteuid(), path);
 	else
 		finding(doctor, MARK_NOTE, "control",
-			"Programs do not need it, and inside a container there should be none. For status, enable and tail "
-			"be root or in the group of that socket.",
+			"Programs do not need it, and inside a container there should be none: 'userevctl tail' shows this "
+			"tenant's own events if its policy has OwnTracing=yes. For status and enable be root or in the "
+			"group of that socket.",
 			"user %u reaches no daemon at %s: %s", geteuid(), path, strerror(-r));
 }
 

@@ -11,6 +11,7 @@
 
 #include "client/userevctl/record/recording.h"
 #include "client/userevctl/run.h"
+#include "client/userevctl/tracing/own.h"
 #include "client/userevctl/tracing/tracing.h"
 
 enum { PROGRESS_MS = 500, GATHER_MS = 20 };
@@ -24,7 +25,7 @@ struct recorder {
 	const char *path, *filter;
 	uint64_t max_time, max_size; /* s and bytes; 0: no limit */
 	uint64_t keep;		     /* older files, each of that size; 0: the recording ends at its size */
-	bool wait, foreign, compress;
+	bool wait, foreign, own, compress;
 
 	struct recording *recording; /* NULL: the next file could not be made */
 	struct totals before;	     /* of the files before this one */
@@ -199,14 +200,22 @@ static int record_events(struct recorder *recorder)
 	struct tracing *tracing;
 	int r;
 
-	r = tracing_open(recorder->ctl, TRACING_ACT, &recorder->tracing);
+	if (own_tail_is_wanted(recorder->ctl, recorder->own))
+		r = own_tail_open(recorder->ctl, "record",
+				  recorder->view.tenant ? "--tenant"
+				  : recorder->filter	? "--filter"
+				  : recorder->foreign	? "--foreign"
+							: NULL,
+				  &recorder->tracing);
+	else
+		r = tracing_open(recorder->ctl, TRACING_ACT, &recorder->tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing = recorder->tracing;
 	tracing->foreign = recorder->foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
 	tracing->filter = recorder->filter;
 	tracing->only_while.tenant = recorder->view.tenant;
-	if (!recorder->wait)
+	if (!recorder->wait && !tracing->own)
 		r = names_check(tracing, true);
 	if (r == EXIT_DONE)
 		r = record_create(recorder);
@@ -303,7 +312,8 @@ COMMAND(record, "[EVENT...] [-- COMMAND]", "write records to a file",
 		TEXT_ROW("filter", "FILTER", struct recorder, filter,
 			 "only records for which this is true, as with tail"),
 		FLAG_ROW("wait", struct recorder, wait, "for events that no program holds yet"),
-		FLAG_ROW("foreign", struct recorder, foreign, "also events made without the daemon")),
+		FLAG_ROW("foreign", struct recorder, foreign, "also events made without the daemon"),
+		FLAG_ROW("own", struct recorder, own, "only this container's own events, as with tail")),
 	"Writes records to a file, which 'userevctl report', trace-cmd and KernelShark read.\n"
 	"The events are those of tail. Ctrl-C ends it. Whatever ends it, what has been\n"
 	"recorded can be read.\n"

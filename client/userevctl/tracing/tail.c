@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include "client/userevctl/tracing/own.h"
 #include "client/userevctl/tracing/tracing.h"
 
 struct tail {
@@ -12,6 +13,7 @@ struct tail {
 	bool no_follow;
 	bool wait;
 	bool foreign;
+	bool own;
 	const char *filter, *since;
 	uint64_t timeout;  /* s; 0: none */
 	uint64_t deadline; /* ns on the monotonic clock; UINT64_MAX: none */
@@ -34,6 +36,18 @@ static bool wait_for_records(const struct tail *tail, const struct tracing *trac
 	return !(wanted[1].revents & (POLLERR | POLLNVAL)) && ctl_now_ns() < tail->deadline;
 }
 
+/* The option for which a tenant's own trace is not enough; NULL: none. */
+static const char *tail_needs_machine(const struct tail *tail)
+{
+	return tail->since	   ? "--since"
+	       : tail->past	   ? "--past"
+	       : tail->no_follow   ? "--no-follow"
+	       : tail->view.tenant ? "--tenant"
+	       : tail->filter	   ? "--filter"
+	       : tail->foreign	   ? "--foreign"
+				   : NULL;
+}
+
 static int tail_run(struct ctl *ctl)
 {
 	_cleanup_(tracing_freep) struct tracing *tracing = NULL;
@@ -46,14 +60,17 @@ static int tail_run(struct ctl *ctl)
 	tail.past |= tail.since != NULL;
 	tail.deadline = tail.timeout > 0 ? ctl_now_ns() + tail.timeout * NS_PER_S : UINT64_MAX;
 	flags = (tail.past ? TAIL_PAST : 0) | (tail.no_follow ? TAIL_NO_FOLLOW : 0);
-	r = tracing_open(ctl, TRACING_ACT, &tracing);
+	if (own_tail_is_wanted(ctl, tail.own))
+		r = own_tail_open(ctl, "tail", tail_needs_machine(&tail), &tracing);
+	else
+		r = tracing_open(ctl, TRACING_ACT, &tracing);
 	if (r != EXIT_DONE)
 		return r;
 	tracing->foreign = tail.foreign || tracing->no_daemon ? FOREIGN_ALL : FOREIGN_NEVER;
 	tracing->filter = tail.filter;
 	tracing->only_while.tenant = tail.view.tenant;
 	/* Records of the past may be of events that no program holds any more. */
-	if (!tail.past && !tail.wait)
+	if (!tail.past && !tail.wait && !tracing->own)
 		r = names_check(tracing, true);
 	if (r == EXIT_DONE)
 		r = tail_begin(tracing, (uint16_t)flags);
@@ -75,7 +92,9 @@ COMMAND(tail, "[EVENT...]", "show records as they come",
 		TEXT_ROW("filter", "FILTER", struct tail, filter,
 			 "only records for which this is true, as 'us > 1000 && status >= 500'"),
 		FLAG_ROW("wait", struct tail, wait, "for events that no program holds yet"),
-		FLAG_ROW("foreign", struct tail, foreign, "also events made without the daemon")),
+		FLAG_ROW("foreign", struct tail, foreign, "also events made without the daemon"),
+		FLAG_ROW("own", struct tail, own,
+			 "only this container's own events; the default where no others can be seen")),
 	"Shows records as they come: time, program and pid, tenant, event, fields. The\n"
 	"named events (patterns too) are on while this runs, those that are registered\n"
 	"later included. Without a name, all events that are on anyway are shown.\n"

@@ -23,6 +23,8 @@ int tail_end(struct tracing *tracing, struct record_view *view)
 {
 	int r;
 
+	if (tracing->own)
+		return tracing->own_calls->end(tracing, view);
 	if (tracing->kernel)
 		return follower_end(tracing->follower, view);
 	/* The answer is behind the last record. */

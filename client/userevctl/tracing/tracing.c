@@ -38,6 +38,8 @@ struct tracing *tracing_free(struct tracing *tracing)
 	if (!tracing)
 		return NULL;
 	follower_free(tracing->follower);
+	if (tracing->own)
+		tracing->own_calls->free(tracing);
 	control_free(tracing->control);
 	only_while_deinit(&tracing->only_while);
 	catalogue_deinit(&tracing->events);
@@ -166,6 +168,8 @@ int tail_begin(struct tracing *tracing, uint16_t flags)
 	bool any_on = tracing->n_patterns > 0 || flags & TAIL_NO_FOLLOW;
 	int r;
 
+	if (tracing->own)
+		return tracing->own_calls->begin(tracing);
 	if (tracing->kernel) {
 		r = follower_begin(tracing, flags);
 		any_on = any_on || r != EXIT_DONE || tracing->follower->events;
@@ -194,6 +198,8 @@ int tail_read(struct tracing *tracing, struct record_view *view)
 {
 	int r;
 
+	if (tracing->own)
+		return tracing->own_calls->read(tracing, view);
 	if (tracing->kernel)
 		return follower_read(tracing, view);
 	if (tracing->due > 0 && ctl_now_ns() >= tracing->due) {

@@ -38,6 +38,16 @@ struct tracing {
 	bool over;
 	struct control *control;   /* embedded: sends the records */
 	struct follower *follower; /* kernel */
+	struct own_tail *own;	   /* this tenant's own events, with these: */
+	const struct tail_calls *own_calls;
+};
+
+/* In place of the functions of these names. */
+struct tail_calls {
+	int (*begin)(struct tracing *);
+	int (*read)(struct tracing *, struct record_view *);
+	int (*end)(struct tracing *, struct record_view *);
+	void (*free)(struct tracing *);
 };
 
 enum tracing_use {
