@@ -202,7 +202,7 @@ static int trace_refuse(const struct holder *holder, struct text *why)
 		text_printf(why,
 			    "this kernel has one page for all tenants, so none can trace itself: Linux 6.4 is needed");
 	else if (holder->trace)
-		text_printf(why, "this connection has a trace; open another one for another trace");
+		text_printf(why, "this connection has a trace already; a second trace needs a connection of its own");
 	else
 		return 0;
 	return !silence_is_possible(tenant->registry) ? REFUSAL_KERNEL_TOO_OLD : REFUSAL_NOT_PERMITTED;

@@ -16,7 +16,7 @@ void silencing_wait(struct registry *, struct silence_waiter *);
 /* At the daemon's end: calls all that wait. */
 void silencing_end(struct registry *);
 
-/* What the kernel is to know of the grant: KERNEL_STATES. */
+/* The grant's KERNEL_STATES, as rules and traces have them now. */
 uint16_t silencing_state(const struct grant *);
 /* A call that tells it. */
 struct kernel_call silencing_call(struct grant *, uint16_t state);

@@ -31,6 +31,8 @@ static int read_patterns(struct strings *strings, char ret[OWN_TRACE_PATTERNS_MA
 	const char *wrong;
 
 	for (*ret_n = 0; strings_next(strings, &item); ++*ret_n) {
+		if (item.flags != 0)
+			return REFUSAL_BAD_PACKET;
 		if (*ret_n == OWN_TRACE_PATTERNS_MAX || item.length > GLOB_BYTES_MAX) {
 			text_printf(why, "a trace has at most %d patterns of %d bytes", OWN_TRACE_PATTERNS_MAX,
 				    GLOB_BYTES_MAX);
@@ -73,6 +75,8 @@ int handle_trace_own(struct client *client, const struct message *message)
 		return 0;
 	}
 	free(waiting);
+	if (r == REFUSAL_BAD_PACKET)
+		return r;
 	if (r > 0)
 		client_disconnect(client, message->serial, (uint32_t)r, "%s", sentence);
 	return MIN(r, 0);

@@ -466,7 +466,7 @@ OWN_TEST(thousand_traces_leave_nothing_behind)
 		READER(reader, "one", "often");
 		unsigned dead = 0;
 
-		/* What lies there is dead, but for the last ones; when it was read, the one that is missing comes. */
+		/* Most of the sockets that it was sent have ended. When it has read them, the daemon sends the one that is missing. */
 		ck_assert(eventually(answers_on_trace(idle.member.socket, reader.fd, &dead)));
 		ck_assert_uint_le(dead, 8);
 	}
@@ -535,6 +535,11 @@ OWN_TEST(bad_requests_for_traces_are_refused)
 	ck_assert_int_eq(raw_send(actor.socket), 0);
 	expect_trace_refused(actor.socket, REFUSAL_BAD_PACKET, "malformed TRACE_OWN");
 	actor_end(&actor);
+	actor = actor_in(fixture, make_cgroup("one"), 0);
+	raw_strings(KIND_TRACE_OWN, 0, many, 1, 1);
+	ck_assert_int_eq(raw_send(actor.socket), 0);
+	expect_trace_refused(actor.socket, REFUSAL_BAD_PACKET, "malformed TRACE_OWN");
+	actor_end(&actor);
 	/* Stars without end are matched in no time. */
 	EMITTER(one, "one",
 		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa u32 x");
@@ -598,6 +603,17 @@ static unsigned count_lines(const char *path, const char *with)
 	return n;
 }
 
+/* A record of four zeros that claims to be of this event. */
+static void send_own(int socket, const char *description)
+{
+	uint8_t packet[128] = { 0 };
+	const struct wire_own_record header = { .description_length = (uint32_t)strlen(description) };
+
+	memcpy(packet, &header, sizeof(header));
+	memcpy(packet + sizeof(header), description, strlen(description));
+	ck_assert_int_ge(send(socket, packet, sizeof(header) + strlen(description) + 4, MSG_NOSIGNAL), 0);
+}
+
 OWN_TEST(tail_and_record_show_a_tenant_itself)
 {
 	char output[128], recording[128], option[160];
@@ -611,15 +627,23 @@ OWN_TEST(tail_and_record_show_a_tenant_itself)
 	EMITTER(one, "one", "shop u32 status");
 	EMITTER(other, "other", "shop u32 status");
 	PROGRAM(shown, "one", "shop u32 status");
+	int socket;
 
 	tail = CTL_IN("one", output, "tail", "--own", "--json", "sho*");
 	ck_assert(eventually(is_on(&shown)));
+	/* A program may write anything: what describes no event is left out, of a screen as of a file. */
+	socket = take_traced(shown.actor.socket);
+	send_own(socket, "shop\nforged u32 status");
+	send_own(socket, "shop u32 status\033[2J");
+	send_own(socket, "shop");
+	close(socket);
 	record = CTL_IN("one", "/dev/null", "record", "--own", option);
 	ck_assert(eventually(access(recording, F_OK) == 0));
 	usleep(is_emulated() ? 500000 : 100000);
 	ck_assert_uint_eq(emit(&one, 7), 7);
 	ck_assert_uint_eq(emit(&other, 7), 0);
-	ck_assert(eventually(count_lines(output, "\"event\":\"shop\"") == 7));
+	ck_assert(eventually(count_lines(output, "\"event\":\"shop\"") == 1 + 7));
+	ck_assert_uint_eq(count_lines(output, "forged") + count_lines(output, "[2J"), 0);
 	end_ctl(record, SIGINT);
 	end_ctl(tail, SIGTERM);
 	expect_ctl(EXIT_SUCCESS, "shop", "report", recording);

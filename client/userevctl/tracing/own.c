@@ -149,11 +149,29 @@ static void own_note_writer(struct own_tail *own, const struct ucred *writer)
 	own->comm[n > 0 ? n - 1 : 0] = '\0';
 }
 
-/* A record may have any form: programs of this tenant have written it. */
+/* In canonical form, as the daemon's tracers have it; NULL: it describes no event. Most records are of the same event. */
+static const struct description *own_description(const char *text, size_t length)
+{
+	static struct description description; /* large */
+	static char parsed[WIRE_DESCRIPTION_MAX + 1];
+	char why[WIRE_SENTENCE_MAX];
+	struct text reason = text_make(why, sizeof(why));
+
+	if (strlen(parsed) == length && memcmp(parsed, text, length) == 0)
+		return &description;
+	*parsed = '\0';
+	if (description_parse(text, length, &description, &reason) != 0)
+		return NULL;
+	string_copy(parsed, length + 1, text);
+	return &description;
+}
+
+/* A record may have any form: each program of this tenant can write one. */
 static void own_put(struct own_tail *own, size_t size, const struct ucred *writer, struct record_view *view)
 {
 	const struct wire_own_record *header = (const void *)own->buffer;
-	char description[WIRE_DESCRIPTION_MAX + 1], name[sizeof(description)];
+	const struct description *description;
+	char name[WIRE_DESCRIPTION_MAX + 1];
 	const uint8_t *text = own->buffer + sizeof(*header);
 
 	if (size < sizeof(*header) || header->description_length == 0 ||
@@ -161,8 +179,10 @@ static void own_put(struct own_tail *own, size_t size, const struct ucred *write
 		return;
 	if (header->lost > 0)
 		record_view_missed(view, header->lost);
-	string_copy(description, header->description_length + 1, (const char *)text);
-	string_copy(name, strcspn(description, " ") + 1, description);
+	description = own_description((const char *)text, header->description_length);
+	if (!description)
+		return;
+	string_copy(name, description->name_length + 1, description->canonical);
 	own_note_writer(own, writer);
 	record_view_put(view, &(struct taken_record){
 				      .time = header->time,
@@ -171,7 +191,7 @@ static void own_put(struct own_tail *own, size_t size, const struct ucred *write
 				      .comm = own->comm,
 				      .tenant = own->tenant,
 				      .name = name,
-				      .description = description,
+				      .description = description->canonical,
 				      .payload = text + header->description_length,
 				      .size = size - sizeof(*header) - header->description_length,
 			      });
