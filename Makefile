@@ -44,7 +44,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wol
 CFLAGS ?= -O2 -g
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -I. -fPIC -fvisibility=hidden $(WARNINGS) -MMD -MP \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
-	$(if $(COVERAGE),--coverage -O0 -fprofile-update=atomic)
+	$(if $(COVERAGE),--coverage -O0 -fprofile-update=atomic -include tests/counted_exit.h)
 BASE_LDFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(if $(COVERAGE),--coverage)
 
 # Hardening, as far as the compiler and the machine support it; tests/unit/test_hardening.sh checks the built programs for it. libc's

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # coverage.sh BUILD: line and branch coverage of each file and folder after the tests ran in a build with COVERAGE=1, here and in guests.
-# Fails below 85 % of a folder's lines.
+# Fails below 85 % of a folder's lines. Enablers always end by SIGKILL, so their file has no counts.
 
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -35,7 +35,7 @@ find "$build" -name '*.gcda' -exec gcov -n -b {} + 2>/dev/null |
 				all[names[i]]
 			}
 		}
-		/^File / { split($0, quoted, "\047"); file = quoted[2]; skip = file !~ /^(protocol|kernel|daemon|client)\/[a-z_0-9\/]*\.c$/ || file in all }
+		/^File / { split($0, quoted, "\047"); file = quoted[2]; skip = file !~ /^(protocol|kernel|daemon|client)\/[a-z_0-9\/]*\.c$/ || file in all || file == "kernel/user_events/enabler.c" }
 		/^Lines executed:/ && !skip { add("lines") }
 		/^Taken at least once:/ && !skip { add("branches") }
 		/^(Calls executed|No calls)/ { skip = 1 } # sums follow the last file

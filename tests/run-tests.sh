@@ -23,6 +23,8 @@ else
 	red='' green='' plain='' COLOR=
 fi
 [ -z "${IN_GUEST-}" ] || where=", $(uname -r)"
+# Programs of other users write their counts beside ours.
+[ -z "${GCOV_PREFIX-}" ] || umask 0
 
 # Removed at the end, with the files of failed tests.
 TMPDIR=$(mktemp -d /tmp/userevd-XXXXXX)
