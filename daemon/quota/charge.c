@@ -108,6 +108,17 @@ int quota_ask(const struct quota *quota, const struct quota_event *event, const 
 	return check_shares(quota, event, ret_refusal);
 }
 
+static bool charge_is_over(const struct quota_charge *charge)
+{
+	const struct quota *quota = charge->quota;
+
+	while (quota && !quota_shared_is_over(quota->shared))
+		quota = quota->parent;
+	if (quota || charge->reserve)
+		return quota || quota_shared_is_over(charge->reserve->shared);
+	return LIST_FIRST(&charge->event->common) == charge && quota_shared_is_over(charge->event->machine->shared);
+}
+
 int quota_charge(struct quota *quota, struct quota_event *event, const struct quota_reserves *reserves,
 		 struct quota_charge *ret, struct quota_refusal *ret_refusal)
 {
@@ -127,8 +138,16 @@ int quota_charge(struct quota *quota, struct quota_event *event, const struct qu
 		LIST_INSERT_HEAD(&event->common, ret, in_event);
 		quota_pay(quota);
 		event->machine->common++;
+		machine_publish(event->machine);
 	}
-	return 0;
+	if (!ret_refusal || !charge_is_over(ret))
+		return 0;
+	/* The kernel has taken the last place meanwhile, or it is refused as well. */
+	quota_charge_deinit(ret);
+	r = quota_ask(quota, event, reserves, &reserve, ret_refusal);
+	if (r == 0)
+		*ret_refusal = (struct quota_refusal){ 0 };
+	return r == 0 ? QUOTA_E_MACHINE : r;
 }
 
 void quota_charge_deinit(struct quota_charge *charge)
@@ -146,9 +165,10 @@ void quota_charge_deinit(struct quota_charge *charge)
 		LIST_REMOVE(charge, in_event);
 		if (paid)
 			quota_pay_no_more(charge->quota);
-		if (paid && LIST_EMPTY(&event->common))
+		if (paid && LIST_EMPTY(&event->common)) {
 			event->machine->common--;
-		else if (paid)
+			machine_publish(event->machine);
+		} else if (paid)
 			quota_pay(LIST_FIRST(&event->common)->quota);
 	}
 	quota_release(charge->quota);

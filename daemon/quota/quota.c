@@ -28,10 +28,31 @@ void quota_deinit(struct quota *quota)
 	*quota = (struct quota){ 0 };
 }
 
+static uint32_t remainder_of(uint32_t maximum, uint32_t held)
+{
+	return maximum > held ? maximum - held : 0;
+}
+
+static void publish(struct quota *quota)
+{
+	quota_shared_allow(quota->shared, remainder_of(quota->maximum, quota->held));
+}
+
+void quota_share(struct quota *quota, struct quota_shared *shared)
+{
+	quota->shared = shared;
+	publish(quota);
+}
+
+uint32_t quota_held(const struct quota *quota)
+{
+	return quota->held + quota_shared_used(quota->shared);
+}
+
 /* Whether as many, or more, of the maximum's hundred parts are held. */
 static bool holds_percent(const struct quota *quota, unsigned percent)
 {
-	return (uint64_t)quota->held * 100 >= (uint64_t)quota->maximum * percent;
+	return (uint64_t)quota_held(quota) * 100 >= (uint64_t)quota->maximum * percent;
 }
 
 static void forget_warning(struct quota *quota)
@@ -53,12 +74,13 @@ void quota_set_maximum(struct quota *quota, uint32_t maximum, bool is_own)
 	quota->has_own_maximum = is_own;
 	if (quota->parent)
 		quota->parent->sharing += (uint32_t)is_sharing(quota) - (uint32_t)was_sharing;
+	publish(quota);
 	forget_warning(quota);
 }
 
 uint32_t quota_room(const struct quota *quota)
 {
-	return quota->maximum > quota->held ? quota->maximum - quota->held : 0;
+	return remainder_of(quota->maximum, quota_held(quota));
 }
 
 const struct quota *quota_find_full(const struct quota *quota)
@@ -79,8 +101,10 @@ const struct quota *quota_warn(struct quota *quota)
 
 void quota_hold(struct quota *quota)
 {
-	for (; quota; quota = quota->parent)
+	for (; quota; quota = quota->parent) {
 		quota->held++;
+		publish(quota);
+	}
 }
 
 void quota_release(struct quota *quota)
@@ -88,6 +112,7 @@ void quota_release(struct quota *quota)
 	for (; quota; quota = quota->parent) {
 		assert(quota->held > 0);
 		quota->held--;
+		publish(quota);
 		forget_warning(quota);
 	}
 }

@@ -28,16 +28,44 @@ uint32_t machine_pool(const struct machine *machine)
 	return machine->capacity > machine->claimed ? machine->capacity - (uint32_t)machine->claimed : 0;
 }
 
-uint32_t machine_room(const struct machine *machine)
+static uint32_t remainder_of(uint32_t all, uint32_t part)
 {
-	uint32_t pool = machine_pool(machine);
-
-	return pool > machine->common ? pool - machine->common : 0;
+	return all > part ? all - part : 0;
 }
 
-static uint32_t claims(const struct reserve *reserve)
+uint32_t machine_room(const struct machine *machine)
 {
-	return MAX(reserve->maximum, reserve->filled);
+	return remainder_of(machine_pool(machine), machine->common + quota_shared_used(machine->shared));
+}
+
+void machine_publish(struct machine *machine)
+{
+	quota_shared_allow(machine->shared, remainder_of(machine_pool(machine), machine->common));
+}
+
+void machine_share(struct machine *machine, struct quota_shared *shared)
+{
+	machine->shared = shared;
+	machine_publish(machine);
+}
+
+void reserve_update(struct reserve *reserve)
+{
+	struct machine *machine = reserve->machine;
+	/* Read once: MAX() reads twice, and it may change in between. */
+	const uint32_t filled = reserve->filled + quota_shared_used(reserve->shared);
+
+	quota_shared_allow(reserve->shared, remainder_of(reserve->maximum, reserve->filled));
+	machine->claimed -= reserve->claimed;
+	reserve->claimed = MAX(reserve->maximum, filled);
+	machine->claimed += reserve->claimed;
+	machine_publish(machine);
+}
+
+void reserve_share(struct reserve *reserve, struct quota_shared *shared)
+{
+	reserve->shared = shared;
+	reserve_update(reserve);
 }
 
 struct reserve *reserve_new(struct machine *machine, uint32_t maximum)
@@ -47,7 +75,7 @@ struct reserve *reserve_new(struct machine *machine, uint32_t maximum)
 	if (!reserve)
 		return NULL;
 	*reserve = (struct reserve){ .machine = machine, .maximum = maximum, .references = 1 };
-	machine->claimed += maximum;
+	reserve_update(reserve);
 	return reserve;
 }
 
@@ -62,7 +90,8 @@ struct reserve *reserve_unref(struct reserve *reserve)
 	if (!reserve || --reserve->references > 0)
 		return NULL;
 	assert(reserve->filled == 0);
-	reserve->machine->claimed -= reserve->maximum;
+	reserve->machine->claimed -= reserve->claimed;
+	machine_publish(reserve->machine);
 	reserve_unref(reserve->files);
 	free(reserve);
 	return NULL;
@@ -70,28 +99,27 @@ struct reserve *reserve_unref(struct reserve *reserve)
 
 void reserve_set_maximum(struct reserve *reserve, uint32_t maximum)
 {
-	reserve->machine->claimed -= claims(reserve);
 	reserve->maximum = maximum;
-	reserve->machine->claimed += claims(reserve);
+	reserve_update(reserve);
 }
 
 bool reserve_has_room(const struct reserve *reserve)
 {
-	return reserve->filled < reserve->maximum;
+	return reserve->filled + quota_shared_used(reserve->shared) < reserve->maximum;
 }
 
 void reserve_fill(struct reserve *reserve)
 {
-	assert(reserve_has_room(reserve));
+	assert(reserve->filled < reserve->maximum);
 	reserve->filled++;
 	reserve->machine->filled++;
+	reserve_update(reserve);
 }
 
 void reserve_empty(struct reserve *reserve)
 {
 	assert(reserve->filled > 0);
-	reserve->machine->claimed -= claims(reserve);
 	reserve->filled--;
-	reserve->machine->claimed += claims(reserve);
 	reserve->machine->filled--;
+	reserve_update(reserve);
 }

@@ -36,6 +36,7 @@ static void capacity_set(struct registry *registry)
 		registry->machine.capacity = registry->kernel->facts.capacity;
 	else
 		registry->machine.capacity = most > registry->foreign ? most - registry->foreign : 0;
+	machine_publish(&registry->machine);
 }
 
 /*

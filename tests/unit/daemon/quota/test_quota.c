@@ -2,7 +2,9 @@
 
 /* Warnings, refusals, extremes and examples. test_quota_history.c compares all decisions and sums with a model. */
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -167,4 +169,127 @@ TEST(end_with_a_charge_left_aborts)
 		ck_assert_int_eq(status, end < ALL ? 0 : SIGABRT);
 	}
 	quota_charge_deinit(&receipt);
+}
+
+/* --- with the kernel, which counts as well --- */
+
+static struct quota_shared shared_maximum, shared_reserve, shared_pool;
+static atomic_int holders;
+static atomic_bool history_over, too_many;
+
+enum { SHARED_MAXIMUM = 2 };
+
+static void hold_for_a_moment(void)
+{
+	if (atomic_fetch_add(&holders, 1) >= SHARED_MAXIMUM)
+		history_over = too_many = true;
+	atomic_fetch_sub(&holders, 1);
+}
+
+/* As kernel/guard/admission.bpf.c has it. */
+static void *count_in_kernel(void *data)
+{
+	struct quota_shared *shared = data;
+
+	while (!history_over) {
+		const uint32_t before = __atomic_fetch_add(&shared->used, 1, __ATOMIC_SEQ_CST);
+
+		if (before < __atomic_load_n(&shared->limit, __ATOMIC_SEQ_CST))
+			hold_for_a_moment();
+		__atomic_fetch_sub(&shared->used, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static unsigned charge_beside_the_kernel(struct quota *quota, struct machine *machine, struct quota_reserves *reserves,
+					 struct quota_shared *shared)
+{
+	enum { ROUNDS = 500000 };
+	struct quota_event event = { .machine = machine };
+	pthread_t kernel;
+	unsigned admitted = 0;
+
+	history_over = false;
+	ck_assert_int_eq(pthread_create(&kernel, NULL, count_in_kernel, shared), 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct quota_charge charge = { 0 }, second = { 0 };
+		struct quota_event other = { .machine = machine };
+		struct quota_refusal refusal;
+
+		if (quota_charge(quota, &event, reserves, &charge, &refusal) != 0)
+			continue;
+		admitted++;
+		atomic_fetch_add(&holders, 1);
+		if (quota_charge(quota, &other, reserves, &second, &refusal) == 0)
+			hold_for_a_moment();
+		quota_charge_deinit(&second);
+		atomic_fetch_sub(&holders, 1);
+		quota_charge_deinit(&charge);
+		quota_event_deinit(&other);
+	}
+	history_over = true;
+	pthread_join(kernel, NULL);
+	ck_assert(!too_many);
+	quota_event_deinit(&event);
+	return admitted;
+}
+
+TEST(kernel_and_daemon_together_keep_to_a_maximum)
+{
+	struct machine machine = { .capacity = 1000 };
+	struct quota root, quota;
+
+	quota_init(&root, NULL);
+	quota_init(&quota, &root);
+	quota_set_maximum(&quota, SHARED_MAXIMUM, true);
+	quota_share(&quota, &shared_maximum);
+	ck_assert_uint_eq(shared_maximum.limit, SHARED_MAXIMUM);
+	ck_assert_uint_gt(charge_beside_the_kernel(&quota, &machine, NULL, &shared_maximum), 0);
+	ck_assert_uint_eq(shared_maximum.limit, SHARED_MAXIMUM);
+	quota_deinit(&quota);
+	quota_deinit(&root);
+	machine_deinit(&machine);
+}
+
+TEST(kernel_and_daemon_together_keep_to_the_pool)
+{
+	struct machine machine = { .capacity = SHARED_MAXIMUM };
+	struct quota root, quota;
+
+	quota_init(&root, NULL);
+	quota_init(&quota, &root);
+	quota_set_maximum(&quota, QUOTA_NO_MAXIMUM, true);
+	machine_share(&machine, &shared_pool);
+	ck_assert_uint_eq(shared_pool.limit, SHARED_MAXIMUM);
+	ck_assert_uint_gt(charge_beside_the_kernel(&quota, &machine, NULL, &shared_pool), 0);
+	ck_assert_uint_eq(shared_pool.limit, SHARED_MAXIMUM);
+	quota_deinit(&quota);
+	quota_deinit(&root);
+	machine_deinit(&machine);
+}
+
+TEST(kernel_and_daemon_together_keep_to_a_reserve)
+{
+	struct machine machine = { .capacity = SHARED_MAXIMUM };
+	struct reserve *reserve = reserve_new(&machine, SHARED_MAXIMUM);
+	struct quota_reserves reserves = { .reserve = &reserve, .n = 1 };
+	struct quota root, quota;
+
+	quota_init(&root, NULL);
+	quota_init(&quota, &root);
+	quota_set_maximum(&quota, QUOTA_NO_MAXIMUM, true);
+	reserve_share(reserve, &shared_reserve);
+	ck_assert_uint_gt(charge_beside_the_kernel(&quota, &machine, &reserves, &shared_reserve), 0);
+	ck_assert_uint_eq(shared_reserve.limit, SHARED_MAXIMUM);
+	/* What the kernel has filled stays claimed when the maximum shrinks. */
+	shared_reserve.used = 1;
+	reserve_set_maximum(reserve, 0);
+	ck_assert_uint_eq(machine.claimed, 1);
+	shared_reserve.used = 0;
+	reserve_update(reserve);
+	ck_assert_uint_eq(machine.claimed, 0);
+	reserve_unref(reserve);
+	quota_deinit(&quota);
+	quota_deinit(&root);
+	machine_deinit(&machine);
 }
