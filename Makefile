@@ -199,7 +199,7 @@ $(B)/examples/tasks: client/examples/tasks.cc client/userev.h client/userev_even
 
 # --- the guard: BPF programs, and their loader; left out if a tool for them is missing ---
 
-GUARD_SKELETON := $(B)/skeleton/guard.skel.h
+GUARD_SKELETONS := $(B)/skeleton/guard.skel.h $(B)/skeleton/admission.skel.h
 BPFTOOL ?= $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool)
 BPF_CLANG ?= $(shell command -v clang)
 # Some headers of the C library are in the machine's own folder.
@@ -218,20 +218,21 @@ endif
 without-guard:
 	@echo '  SKIP    userevd-guard is left out, because this machine lacks: $(strip $(GUARD_LACKS))'
 
-$(B)/kernel/guard/guard.bpf.o: kernel/guard/guard.bpf.c kernel/guard/guard.h kernel/guard/types.h
+$(B)/kernel/guard/%.bpf.o: kernel/guard/%.bpf.c $(wildcard kernel/guard/*.h)
 	@mkdir -p $(@D)
 	@echo '  BPF     $<'
 	$(Q)$(BPF_CLANG) $(BPF_CFLAGS) -c $< -o $@
 
 # Linked again, which strips debug information.
-$(GUARD_SKELETON): $(B)/kernel/guard/guard.bpf.o
+$(B)/skeleton/%.skel.h: $(B)/kernel/guard/%.bpf.o
 	@mkdir -p $(@D)
 	@echo '  SKEL    $@'
-	$(Q)$(BPFTOOL) gen object $(@D)/guard.o $<
-	$(Q)$(BPFTOOL) gen skeleton $(@D)/guard.o name guard_bpf >$@
+	$(Q)$(BPFTOOL) gen object $(@D)/$*.o $<
+	$(Q)$(BPFTOOL) gen skeleton $(@D)/$*.o name $*_bpf >$@
 
-$(B)/kernel/guard/program.o: EXTRA_CFLAGS = -isystem $(B)/skeleton
-$(B)/kernel/guard/program.o: $(GUARD_SKELETON)
+$(B)/kernel/guard/program.o $(B)/kernel/guard/admission.o: EXTRA_CFLAGS = -isystem $(B)/skeleton
+$(B)/kernel/guard/program.o: $(B)/skeleton/guard.skel.h
+$(B)/kernel/guard/admission.o: $(B)/skeleton/admission.skel.h
 
 $(B)/userevd-guard: $(call objects,kernel/guard) $(B)/kernel/privileges.o $(call objects,protocol/base)
 	@echo '  LINK    $@'

@@ -28,8 +28,9 @@
 static int spawn_keeper(struct daemon *daemon, const char *path, const posix_spawn_file_actions_t *actions)
 {
 	const struct options *options = &daemon->options;
-	char backend[64], guard[64], capacity[64], page_bits[64], pages[PATH_MAX + 16];
-	char *const argv[] = { (char[]){ "userevd-keeper" },  backend, guard, capacity, page_bits, pages,
+	static const char *const natives[] = { "no", "yes", "insist" };
+	char backend[64], guard[64], capacity[64], page_bits[64], pages[PATH_MAX + 16], native[64];
+	char *const argv[] = { (char[]){ "userevd-keeper" },  backend, guard, capacity, page_bits, pages, native,
 			       (char[]){ "--allow-persist" }, NULL };
 	char *const environment[] = { NULL };
 
@@ -38,6 +39,7 @@ static int spawn_keeper(struct daemon *daemon, const char *path, const posix_spa
 	snprintf(capacity, sizeof(capacity), "--capacity=%u", options->capacity);
 	snprintf(page_bits, sizeof(page_bits), "--page-bits=%u", options->page_bits);
 	snprintf(pages, sizeof(pages), "--pages=%s", daemon->pages);
+	snprintf(native, sizeof(native), "--native=%s", natives[policy_native(daemon->registry.policy)]);
 	return -posix_spawn(&daemon->keeper, path, actions, NULL, argv, environment);
 }
 

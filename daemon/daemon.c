@@ -16,6 +16,7 @@
 #include "daemon/connection/deposit.h"
 #include "daemon/dispatch.h"
 #include "daemon/identity/peer.h"
+#include "daemon/native/native.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/process/loop.h"
@@ -273,6 +274,8 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (r == 0)
 		r = declared_begin(&daemon->registry);
 	if (r == 0)
+		r = native_begin(&daemon->registry);
+	if (r == 0)
 		r = open_sockets(daemon);
 	if (r == 0)
 		r = unprivileged_become(&daemon->user, &daemon->janitor, remove_files, daemon);
@@ -321,6 +324,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 		client_free(TAILQ_FIRST(&daemon->connections.clients));
 	if (daemon->registry.kernel)
 		kernel_cancel(daemon->registry.kernel);
+	native_deinit(&daemon->registry);
 	silencing_end(&daemon->registry);
 	own_traces_deinit(&daemon->registry);
 	settling_resume(&daemon->registry, DBL_MAX);

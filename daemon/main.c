@@ -4,11 +4,13 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 
 #include "daemon/daemon.h"
+#include "daemon/policy/policy.h"
 #include "daemon/process/log.h"
 #include "daemon/process/loop.h"
 #include "daemon/process/unprivileged.h"
@@ -66,6 +68,18 @@ static void leave_terminal(const struct options *options)
 		log_warning("can't leave the current directory: %s", strerror(errno));
 }
 
+/* With an error in the policy nothing is wanted. */
+static int print_native(const struct options *options)
+{
+	static const char *const words[] = { "no", "yes", "insist" };
+	_cleanup_(policy_unrefp) struct policy *policy = NULL;
+	_cleanup_(problems_deinit) struct problems problems = { 0 };
+	const int r = policy_load(options->policy, NULL, &problems, &policy);
+
+	printf("%s\n", words[r == 0 ? policy_native(policy) : POLICY_NATIVE_NO]);
+	return r == 0 ? EXIT_SUCCESS : EX_CONFIG;
+}
+
 static int daemon_start(const struct options *options, int background, pid_t parent)
 {
 	struct daemon *daemon;
@@ -114,6 +128,8 @@ int main(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	if (options.print_native)
+		return print_native(&options);
 	log_open(options.log_level, false);
 	loop_init();
 	signal(SIGPIPE, SIG_IGN);

@@ -47,6 +47,8 @@ static const struct option_row rows[] = {
 		  "have errors (default: $STATE_DIRECTORY, or nowhere)" },
 	{ "strict-policy", NULL, OPTION_FLAG, OPTION(strict_policy),
 	  .help = "do not start with that copy, which may allow more than the files" },
+	{ "native", NULL, OPTION_FLAG, OPTION(print_native),
+	  .help = "print what the policy wants for native events, for the keeper, and end" },
 	{ "allow-persist", NULL, OPTION_FLAG, OPTION(allow_persist),
 	  .help = "let clients register persistent events where the policy has no AllowPersist=" },
 	{ "user", "NAME", OPTION_TEXT, OPTION(user),

@@ -28,6 +28,7 @@ struct options {
 	bool exit_with_parent;
 	bool tenant_is_process;
 	bool allow_persist;
+	bool print_native;  /* print what the policy wants for native events, and end */
 	bool strict_policy; /* do not start with an older policy */
 };
 

@@ -64,6 +64,12 @@ enum kernel_op {
 	 * KERNEL_E_UNSUPPORTED: the page is the kernel's own.
 	 */
 	KERNEL_SILENCE,
+	/*
+	 * index: a map of enum native_map; KERNEL_NATIVE_FILE: the file that containers get, opened anew; KERNEL_NATIVE_REASON: a file with the
+	 * sentence why there are no native events → fd. KERNEL_E_UNSUPPORTED: see the reason.
+	 */
+	KERNEL_NATIVE,
+	KERNEL_NATIVE_ALLOW, /* index: whether other users than root can open that file: 1 or 0 */
 	KERNEL_OP_MAX_,
 };
 
@@ -92,6 +98,9 @@ enum {
 	KERNEL_STATES = KERNEL_SILENT | KERNEL_TRACES,
 };
 _Static_assert(KERNEL_TRACES >> KERNEL_TRACES_SHIFT == (1 << WIRE_TRACES_MAX) - 1, "a bit each");
+
+/* Of KERNEL_NATIVE, besides the maps. */
+enum { KERNEL_NATIVE_FILE = 100, KERNEL_NATIVE_REASON };
 
 /* STILL_OPEN: programs with the stream could remove its lock, or use the lock of another stream. */
 enum { KERNEL_UNGUARDED = 1 };
@@ -206,12 +215,13 @@ static inline struct kernel *kernel_free(struct kernel *kernel)
 }
 
 struct kernel_limits {
-	uint32_t page_bits; /* 0: as many as possible */
-	uint32_t capacity;  /* 0: as many as possible */
-	size_t ring_bytes;  /* embedded; 0: the default */
-	bool persist;	    /* user_events: allow events that outlive their programs */
-	const char *pages;  /* embedded: the directory for pages; NULL: they end with this process */
-	uid_t pages_owner;  /* the directory's owner */
+	uint32_t page_bits;    /* 0: as many as possible */
+	uint32_t capacity;     /* 0: as many as possible */
+	size_t ring_bytes;     /* embedded; 0: the default */
+	const char *no_native; /* user_events: why there are no native events */
+	bool persist;	       /* user_events: allow events that outlive their programs */
+	const char *pages;     /* embedded: the directory for pages; NULL: they end with this process */
+	uid_t pages_owner;     /* the directory's owner */
 };
 
 /* The backend in this process. 0 or a negative errno. */

@@ -15,7 +15,7 @@ false_leaks=(
 	daemon/admin/tail.c kernel/keeper/deposit.c kernel/embedded/event.c kernel/user_events/enabler.c
 	kernel/embedded/embedded.c kernel/rpc/remote.c kernel/user_events/registration.c kernel/user_events/user_events.c daemon/policy/policy.c
 	daemon/recovery/succession.c client/userevctl/tracing/look.c client/userevctl/record/reading.c
-	client/userevctl/record/timeline.c daemon/registry/refusals.c
+	client/userevctl/record/timeline.c daemon/registry/refusals.c daemon/native/native.c daemon/native/tenants.c
 )
 declare -A suppressed=(
 	# The analyser confuses the items of an array, and reports that one is freed twice.
@@ -26,13 +26,14 @@ declare -A suppressed=(
 	[daemon/admin/reload.c]=-Wno-analyzer-free-of-non-heap
 	# libbpf never fails with an errno of 0.
 	[kernel/guard/program.c]=-Wno-analyzer-null-dereference
+	[kernel/guard/admission.c]=-Wno-analyzer-null-dereference
 )
 
-# Without the guard's program if it was not built.
+# Without the guard's programs if they were not built.
 sources()
 {
 	find protocol kernel daemon client -path client/examples -prune -o -name '*.c' -print | grep -v '\.bpf\.c$' |
-		if [ -e "$B/skeleton/guard.skel.h" ]; then cat; else grep -v kernel/guard/program; fi
+		if [ -e "$B/skeleton/guard.skel.h" ]; then cat; else grep -vE 'kernel/guard/(program|admission)'; fi
 }
 # shellcheck disable=SC2046 # names without blanks
 [ $# -gt 0 ] || set -- $(sources)

@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "daemon": ("kernel", "protocol"),
 }
 # Within daemon/, from the bottom to the top: none includes one behind it. The other files of daemon/ itself come last.
-DAEMON = "limits process policy options identity ledger quota registry connection requests backend recovery admin".split()
+DAEMON = "limits process policy options identity ledger quota registry native connection requests backend recovery admin".split()
 # The struct that everything is embedded in is known to these. Its functions are called by main.c alone.
 DAEMON_H = ("daemon/backend", "daemon/recovery", "daemon/admin")
 CIRCLE_MAX = 6

@@ -63,9 +63,11 @@ GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_
 TRACING_TESTS := $(addprefix tests/integration/,test_counting.sh test_filters.sh test_interoperation.sh test_recording_tracefs.sh test_sessions.sh test_stats.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
 # Pages and data files are the same for a client on each kernel.
-GUEST_TESTS_6_12 = $(GUEST_TESTS) $(addprefix tests/integration/,test_name.sh test_python.py test_tutorial.sh)
+# (Programs register by themselves from 6.4 on; and the units refuse a call that this needs.)
+NATIVE_TESTS := $(addprefix $(B)/tests/,test_native test_native_tenants)
+GUEST_TESTS_6_12 = $(GUEST_TESTS) $(NATIVE_TESTS) $(addprefix tests/integration/,test_name.sh test_python.py test_tutorial.sh)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix tests/integration/,test_doctor.sh test_examples.sh) \
-	$(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS)
+	$(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_TESTS)) $(filter-out $(NATIVE_TESTS),$(GUARD_TESTS))
 # One processor writes records while another enables events.
 TWO_PROCESSOR_TESTS := $(KERNEL_TESTS) tests/integration/test_quiescence.py
 EARLY_TESTS := tests/systemd/test_early_boot.sh
@@ -81,7 +83,7 @@ PRIVILEGE_TESTS := tests/containers/test_privileges.sh
 PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
 LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.1 $(B) $(GUEST_TESTS_6_1) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.12+tracing $(B) $(TRACING_TESTS) \
-	--guest 6.12+confined $(B) $(CONFINED_GUEST_TESTS) $(GUARD_TESTS) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
+	--guest 6.12+confined $(B) $(CONFINED_GUEST_TESTS) $(filter-out $(NATIVE_TESTS),$(GUARD_TESTS)) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
 SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(KERNEL_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
 	--guest 6.12+legacy $(B) $(OLD_TESTS) --guest 6.12+bare $(B) $(BARE_TESTS)
 
@@ -414,8 +416,8 @@ $(CONFINED_TOOLS) $(CONFINED_TESTS) $(CONFINED)/userevd-guard: $(CONFINED)/%: $(
 	@mkdir -p $(@D)
 	$(Q)ln -f $< $@
 
-tidy: $(CONFINED_LISTS) $(if $(HAS_GUARD),$(GUARD_SKELETON))
-analyze: $(if $(HAS_GUARD),$(GUARD_SKELETON))
+tidy: $(CONFINED_LISTS) $(if $(HAS_GUARD),$(GUARD_SKELETONS))
+analyze: $(if $(HAS_GUARD),$(GUARD_SKELETONS))
 $(B)/tests/test_confined: $(B)/tests/systemd/confine.o
 
 confined: $(CONFINED)/userevd $(CONFINED)/userevd-keeper $(if $(HAS_GUARD),$(CONFINED)/userevd-guard) $(CONFINED_TOOLS) $(CONFINED_TESTS)
@@ -499,16 +501,22 @@ $(B)/tests/kernel/narrow: tests/kernel/narrow.c kernel/uapi.h
 kernel-tests: $(KERNEL_TESTS)
 
 # The guard: for guests, as root, too.
-$(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,$(wildcard tests/guard/test_*) tests/guard/caller.c) $(SUITE_OBJECTS) \
-		$(B)/kernel/privileges.o $(PROTOCOL_OBJECTS) | $(B)/tests/guard_caller $(B)/tests/guard_caller32
+$(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,$(wildcard tests/guard/test_*) tests/guard/caller.c tests/guard/native_speaker.c) $(SUITE_OBJECTS) \
+		$(B)/kernel/privileges.o $(B)/kernel/native.o $(PROTOCOL_OBJECTS) | $(B)/tests/guard_caller $(B)/tests/guard_caller32 $(B)/tests/native_speaker
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check libbpf)
 
-$(B)/tests/test_unguarded: $(FIXTURE_OBJECTS) $(B)/libuserev.a
+$(B)/tests/test_unguarded $(B)/tests/test_native_tenants: $(FIXTURE_OBJECTS) $(B)/libuserev.a
 
 $(B)/tests/guard_caller: $(B)/tests/guard/caller.o
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+
+# Without a library that could be replaced, and without ours.
+$(B)/tests/native_speaker: tests/guard/native_speaker.c
+	@mkdir -p $(@D)
+	@echo '  CC      $< (static)'
+	$(Q)$(CC) -static -std=c17 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $< -o $@
 
 $(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uapi.h
 	@mkdir -p $(@D)

@@ -7,6 +7,7 @@
 #include "daemon/admin/listing.h"
 #include "daemon/admin/numbers.h"
 #include "daemon/daemon.h"
+#include "daemon/native/native.h"
 #include "daemon/registry/capacity.h"
 #include "daemon/registry/declared.h"
 #include "daemon/registry/event.h"
@@ -35,6 +36,7 @@ static int status_next(struct listing *listing, struct packet *packet)
 	const struct kernel_facts *facts = &daemon->registry.kernel->facts;
 	struct number numbers[NUMBERS_OF_DAEMON];
 	char off[WIRE_SENTENCE_MAX + 8];
+	TEXT(native, WIRE_SENTENCE_MAX + 8);
 
 	if (listing->n_rows > 0)
 		return LISTING_END;
@@ -48,6 +50,8 @@ static int status_next(struct listing *listing, struct packet *packet)
 		       daemon->registry.guarded			  ? "on"
 		       : facts->backend == BACKEND_ENABLE_ADDRESS ? off
 								  : "none");
+	native_state(&daemon->registry, &native);
+	row_put_string(packet, "native", native.buffer);
 	row_put_string(packet, "note", facts->backend == BACKEND_STATUS_PAGE ? facts->note : "");
 	row_put_u64(packet, "pid", (uint64_t)getpid());
 	row_put_string(packet, "socket", daemon->options.socket);
@@ -79,7 +83,8 @@ static bool holders_has_room(const struct holders *holders)
 	return holders->shown < HOLDERS_MAX && holders->packet->size - holders->mark < HOLDERS_BYTES_MAX;
 }
 
-static void holders_put(struct holders *holders, struct holder *holder)
+static void holders_put_process(struct holders *holders, const char *tenant, uint64_t pid, uint32_t uid,
+				const char *comm)
 {
 	size_t item;
 
@@ -87,11 +92,33 @@ static void holders_put(struct holders *holders, struct holder *holder)
 		return;
 	item = row_begin_item(holders->packet);
 	holders->shown++;
-	row_put_string(holders->packet, "tenant", holder->tenant->path);
-	row_put_u64(holders->packet, "pid", (uint64_t)holder->known.pid);
-	row_put_u64(holders->packet, "uid", holder->known.uid);
-	row_put_string(holders->packet, "comm", *holder->comm ? holder->comm : client_comm(client_of(holder)));
+	row_put_string(holders->packet, "tenant", tenant);
+	row_put_u64(holders->packet, "pid", pid);
+	row_put_u64(holders->packet, "uid", uid);
+	row_put_string(holders->packet, "comm", comm);
 	row_end_item(holders->packet, item);
+}
+
+static void holders_put(struct holders *holders, struct holder *holder)
+{
+	if (holders_has_room(holders))
+		holders_put_process(holders, holder->tenant->path, (uint64_t)holder->known.pid, holder->known.uid,
+				    *holder->comm ? holder->comm : client_comm(client_of(holder)));
+}
+
+/* Of those that begin at `at` and have this text: how many. */
+static size_t holders_put_native(struct holders *holders, const struct native_list *natives, size_t at,
+				 const char *text, size_t *lingering)
+{
+	size_t n = 0;
+
+	for (; at + n < natives->n && streq(natives->held[at + n].text, text); n++) {
+		const struct native_held *held = &natives->held[at + n];
+
+		*lingering += held->lingers;
+		holders_put_process(holders, held->tenant ? held->tenant->path : "-", held->pid, held->uid, held->comm);
+	}
+	return n;
 }
 
 static void holders_put_grant(struct holders *holders, const struct grant *grant)
@@ -140,10 +167,12 @@ static void event_put_silence(struct packet *packet, const struct event *event)
 	row_end_rows(packet, mark);
 }
 
-static void event_put_holders(struct packet *packet, const struct event *event)
+/* Those of the daemon's own event, or NULL, and of native ones of this text from `at` on: how many there are of these. */
+static size_t event_put_holders(struct packet *packet, const struct event *event, const struct native_list *natives,
+				size_t at, const char *text)
 {
 	struct holders holders = { .packet = packet, .mark = row_begin_rows(packet, "holders") };
-	size_t total = 0, lingering = 0, tenants = 0, rows, item;
+	size_t total = 0, lingering = 0, tenants = 0, native, rows, item;
 	const struct grant *grant;
 	bool persistent = false;
 
@@ -154,15 +183,18 @@ static void event_put_holders(struct packet *packet, const struct event *event)
 		total += grant->leases;
 		holders_put_grant(&holders, grant);
 	}
+	native = holders_put_native(&holders, natives, at, text, &lingering);
 	row_end_rows(packet, holders.mark);
-	row_put_u64(packet, "holders_total", total);
-	row_put_u64(packet, "tenants", tenants);
+	row_put_u64(packet, "holders_total", total + native);
+	row_put_u64(packet, "tenants", tenants + native);
 	row_put_u64(packet, "lingering", lingering);
 	row_put_bool(packet, "persistent", persistent);
+	if (native > 0)
+		row_put_u64(packet, "native", native);
 	if (event)
 		event_put_silence(packet, event);
 	if (!event || !event->enabled_by)
-		return;
+		return native;
 	rows = row_begin_rows(packet, "enabled_by");
 	item = row_begin_item(packet);
 	row_put_u64(packet, "uid", event->enabled_by->admin.uid);
@@ -171,6 +203,7 @@ static void event_put_holders(struct packet *packet, const struct event *event)
 	row_put_u64(packet, "time", event->enabled_by->admin.time);
 	row_end_item(packet, item);
 	row_end_rows(packet, rows);
+	return native;
 }
 
 static void event_put_name(struct packet *packet, const char *description, size_t name_length)
@@ -194,28 +227,84 @@ static int events_next_traced(struct listing *listing, struct packet *packet)
 	row_put_bool(packet, "on", event->on);
 	row_put_u64(packet, "records", event->records);
 	row_put_u64(packet, "bad", event->bad);
-	event_put_holders(packet, event_by_name(&daemon->registry, event->description, event->name_length));
+	event_put_holders(packet, event_by_name(&daemon->registry, event->description, event->name_length),
+			  &(struct native_list){ 0 }, 0, "");
 	return LISTING_ROW;
+}
+
+struct events_listing {
+	struct listing listing;
+	struct native_list natives;
+	size_t next; /* of those, when all of ours are told */
+	bool listed;
+};
+
+static size_t native_find(const struct native_list *natives, const char *text)
+{
+	size_t low = 0, high = natives->n;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (strcmp(natives->held[middle].text, text) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Events that native programs alone have. */
+static int events_next_native(struct events_listing *listing, struct packet *packet)
+{
+	const struct registry *registry = listing->listing.client->holder.registry;
+	const struct native_list *natives = &listing->natives;
+
+	while (listing->next < natives->n) {
+		const struct native_held *held = &natives->held[listing->next];
+		const struct event *event = event_by_name(registry, held->text, held->name_length);
+
+		if (event && streq(event->description, held->text)) {
+			listing->next++; /* told with ours */
+			continue;
+		}
+		event_put_name(packet, held->text, held->name_length);
+		listing->next += event_put_holders(packet, NULL, natives, listing->next, held->text);
+		return LISTING_ROW;
+	}
+	return LISTING_END;
 }
 
 /* Without the event's state: userevctl reads that from tracefs. */
 static int events_next_held(struct listing *listing, struct packet *packet)
 {
+	struct events_listing *events = (struct events_listing *)listing;
 	const struct event *event = event_after(listing->client->holder.registry, listing->after);
 
+	if (!events->listed)
+		events->natives = native_list_make(listing->client->holder.registry);
+	events->listed = true;
 	if (!event)
-		return LISTING_END;
+		return events_next_native(events, packet);
 	listing->after = event->number;
 	event_put_name(packet, event->description, event->name_length);
 	row_put_bool(packet, "multi_format", event->flags & REGISTER_MULTI_FORMAT);
-	event_put_holders(packet, event);
+	event_put_holders(packet, event, &events->natives, native_find(&events->natives, event->description),
+			  event->description);
 	return LISTING_ROW;
+}
+
+static void events_deinit(struct listing *listing)
+{
+	native_list_free(&((struct events_listing *)listing)->natives);
 }
 
 int handle_events(struct client *client, const struct message *message)
 {
 	static const struct listing_kind traced = { .size = sizeof(struct listing), .next = events_next_traced };
-	static const struct listing_kind held = { .size = sizeof(struct listing), .next = events_next_held };
+	static const struct listing_kind held = { .size = sizeof(struct events_listing),
+						  .next = events_next_held,
+						  .deinit = events_deinit };
 
 	return listing_handle(client, message, client->holder.registry->kernel->tracer ? &traced : &held);
 }

@@ -87,7 +87,7 @@ static void explain_put_answer(struct packet *packet, const struct question *que
 static void explain_put_resource(struct packet *packet, const char *held, const char *maximum,
 				 const struct quota *quota)
 {
-	row_put_u64(packet, held, quota->held);
+	row_put_u64(packet, held, quota_held(quota));
 	if (quota->maximum != QUOTA_NO_MAXIMUM)
 		row_put_u64(packet, maximum, quota->maximum);
 }

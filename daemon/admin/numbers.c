@@ -3,7 +3,9 @@
 #include "daemon/admin/numbers.h"
 
 #include "daemon/daemon.h"
+#include "daemon/native/native.h"
 #include "daemon/process/clock.h"
+#include "daemon/registry/capacity.h"
 #include "daemon/registry/event.h"
 #include "daemon/registry/own_trace.h"
 #include "daemon/registry/silence.h"
@@ -53,6 +55,11 @@ void numbers_of_daemon(const struct daemon *daemon, struct number ret[NUMBERS_OF
 		{ "files_reserved", "reserved_files", NUMBER_GAUGE,
 		  "Room for data files that is reserved, filled or not.", registry->files.claimed },
 		{ "own_traces", "own_traces", NUMBER_GAUGE, "Traces that tenants make of themselves.", own_traces },
+		{ "native_events", "native_events", NUMBER_GAUGE,
+		  "Events that programs have registered by themselves, for each tenant that has them.",
+		  capacity_count_native(registry) },
+		{ "native_violations", "native_violations", NUMBER_COUNTER,
+		  "Events that such programs have joined against the policy.", native_violations(registry) },
 		{ NULL, "records", NUMBER_COUNTER, "Records received by the embedded backend.",
 		  is_tracer ? registry->kernel->totals.records : NUMBER_ABSENT },
 		{ NULL, "bad_records", NUMBER_COUNTER, "Records received by the embedded backend that match no event.",
@@ -109,6 +116,9 @@ void numbers_of_tenant(const struct tenant *tenant, struct number ret[NUMBERS_OF
 		  "Times that the tenant's request rate limit delayed a client.", tenant->throttled },
 		{ "own_traces", "tenant_own_traces", NUMBER_GAUGE, "Traces that the tenant makes of itself.",
 		  tenant->traces.n },
+		{ "native_events", "tenant_native_events", NUMBER_GAUGE,
+		  "Events that programs of the tenant have registered by themselves.",
+		  quota_shared_used(tenant->level->own[RESOURCE_EVENTS].shared) },
 		{ NULL, "tenant_muted", NUMBER_GAUGE, "1 if an admin has muted the tenant, otherwise 0.",
 		  tenant->muted && silence_is_possible(tenant->registry) },
 		{ NULL, "tenant_blocked", NUMBER_GAUGE, "1 if an admin has blocked the tenant, otherwise 0.",

@@ -10,7 +10,7 @@ struct tenant;
 
 #define NUMBER_ABSENT UINT64_MAX /* there is no such number now, so there is neither key nor sample */
 
-enum { NUMBERS_OF_DAEMON = 19, NUMBERS_OF_TENANT = 20 };
+enum { NUMBERS_OF_DAEMON = 21, NUMBERS_OF_TENANT = 21 };
 
 struct number {
 	const char *key;    /* NULL: metrics only */

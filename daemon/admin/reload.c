@@ -18,6 +18,7 @@
 #include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
 #include "daemon/daemon.h"
+#include "daemon/native/native.h"
 #include "daemon/process/log.h"
 #include "daemon/process/systemd.h"
 #include "daemon/process/unprivileged.h"
@@ -102,6 +103,7 @@ static void outcome_adopt(struct daemon *daemon, struct outcome *outcome)
 	capacity_look(&daemon->registry);
 	declared_adopt(&daemon->registry);
 	own_traces_check(&daemon->registry);
+	native_adopt_policy(&daemon->registry);
 }
 
 /* Without its copy the next daemon may not start, but this one goes on. */

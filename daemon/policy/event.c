@@ -72,7 +72,16 @@ static int verdict_deny(const struct policy_rules *rules, const char *name, stru
 	return 0;
 }
 
-/* A declared event that is for certain cgroups alone, by Tenants=. */
+bool policy_keeps_event(const struct policy_rules *rules, const struct section *event)
+{
+	const struct policy_value *tenants = policy_section_value(event, POLICY_TENANTS);
+
+	for (size_t i = 0; rules->path[0] == '/' && i < tenants->n_globs; i++)
+		if (pattern_matches(&tenants->globs[i].pattern, rules->path, path_depth(rules->path)))
+			return false;
+	return !tenants->is_default;
+}
+
 static int verdict_keep(const struct policy_rules *rules, const char *name, struct policy_verdict *ret,
 			struct text *why)
 {
@@ -82,12 +91,9 @@ static int verdict_keep(const struct policy_rules *rules, const char *name, stru
 	if (rules->policy->events.n == 0)
 		return 0;
 	event = policy_find_event(rules->policy, name, strlen(name));
-	tenants = event ? policy_section_value(event, POLICY_TENANTS) : NULL;
-	if (!tenants || tenants->is_default)
+	if (!event || !policy_keeps_event(rules, event))
 		return 0;
-	for (size_t i = 0; rules->path[0] == '/' && i < tenants->n_globs; i++)
-		if (pattern_matches(&tenants->globs[i].pattern, rules->path, path_depth(rules->path)))
-			return 0;
+	tenants = policy_section_value(event, POLICY_TENANTS);
 	*ret = (struct policy_verdict){ POLICY_TENANTS, tenants, NULL };
 	return verdict_refuse(why, "the policy keeps the event", name, " for others", &tenants->origin);
 }

@@ -57,27 +57,25 @@ int glob_match(const char *glob, const char *name)
 	return r == 0 ? 1 : r == FNM_NOMATCH ? 0 : -EINVAL;
 }
 
-#define STAR UINT64_MAX
+const char glob_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
 
-/* Each piece of a glob as the set of the 63 characters of event names that it matches. Returns the number of pieces. */
-static size_t glob_compile(const char *glob, uint64_t ret[GLOB_BYTES_MAX])
+size_t glob_compile(const char *glob, uint64_t ret[GLOB_BYTES_MAX])
 {
-	static const char characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
 	size_t n = 0;
 
 	for (size_t length; *glob; glob += length, n++) {
 		char piece[GLOB_BYTES_MAX + 1];
-		const char *literal = strchr(characters, *glob);
+		const char *literal = strchr(glob_characters, *glob);
 
 		length = glob_piece(glob);
-		ret[n] = literal	? UINT64_C(1) << (literal - characters)
-			 : *glob == '*' ? STAR
-			 : *glob == '?' ? STAR >> 1
+		ret[n] = literal	? UINT64_C(1) << (literal - glob_characters)
+			 : *glob == '*' ? GLOB_STAR
+			 : *glob == '?' ? GLOB_STAR >> 1
 					: 0;
 		if (*glob == '[')
 			string_copy(piece, length + 1, glob);
-		for (size_t i = 0; *glob == '[' && characters[i]; i++)
-			if (glob_match(piece, (const char[]){ characters[i], '\0' }) != 0)
+		for (size_t i = 0; *glob == '[' && glob_characters[i]; i++)
+			if (glob_match(piece, (const char[]){ glob_characters[i], '\0' }) != 0)
 				ret[n] |= UINT64_C(1) << i;
 	}
 	return n;
@@ -98,7 +96,7 @@ bool globs_overlap(const char *a, const char *b)
 
 		memset(next, 0, m + 2);
 		for (size_t j = 0; j <= m; j++) {
-			bool star = i < n && one[i] == STAR, other_star = j < m && other[j] == STAR;
+			bool star = i < n && one[i] == GLOB_STAR, other_star = j < m && other[j] == GLOB_STAR;
 
 			if (!row[j])
 				continue;

@@ -16,6 +16,14 @@ size_t glob_piece(const char *at);
 const char *glob_check(const char *glob);
 /* 1: the name matches; 0: it does not; negative: fnmatch(3) has failed, and the caller has to refuse its request. */
 int glob_match(const char *glob, const char *name);
+
+/*
+ * Each piece of such a glob as the set of the characters of event names that it matches, by their place in `glob_characters`; a star is
+ * GLOB_STAR. Returns the number of pieces.
+ */
+size_t glob_compile(const char *glob, uint64_t ret[GLOB_BYTES_MAX]);
+extern const char glob_characters[];
+#define GLOB_STAR UINT64_MAX
 /* Whether some event name matches both globs, which are of at most GLOB_BYTES_MAX bytes and without backslashes. */
 bool globs_overlap(const char *a, const char *b);
 

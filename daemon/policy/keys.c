@@ -209,6 +209,13 @@ static const struct key_type type_stream = { .parse = type_parse_word,
 					     .n_words = 3,
 					     .words = { "auto", "shared", "client" },
 					     .right = "give auto, shared or client" };
+static const struct key_type type_native = { .parse = type_parse_word,
+					     .n_words = 3,
+					     .words = { "no", "yes", "insist", "false", "true", "insist" },
+					     .right = "give no, yes or insist" };
+static const struct key_type type_violations = {
+	.parse = type_parse_word, .n_words = 2, .words = { "kill", "log" }, .right = "give kill or log"
+};
 static const struct key_type type_guard = { .parse = type_parse_word,
 					    .n_words = 3,
 					    .words = { "require", "prefer", "off" },
@@ -263,6 +270,9 @@ const struct policy_key_row policy_keys[POLICY_KEYS] = {
 	[POLICY_OWN_TRACING] = { "OwnTracing", POLICY_OF_TENANT, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_MAX_TRACE_BYTES] = { "MaxTraceBytes", POLICY_OF_TENANT, &type_bytes, TRACE_BYTES_MAX,
 				     .value = NUMBER(DEFAULT_MAX_TRACE_BYTES) },
+	[POLICY_NATIVE] = { "Native", POLICY_OF_TENANT, &type_native, .value = NUMBER(POLICY_NATIVE_NO) },
+	[POLICY_NATIVE_VIOLATIONS] = { "NativeViolations", POLICY_OF_TENANT, &type_violations,
+				       .value = NUMBER(POLICY_VIOLATIONS_KILL) },
 	[POLICY_SET_KERNEL_MAXIMUM] = { "SetKernelMaximum", POLICY_OF_DAEMON, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_KERNEL_MARGIN] = { "KernelMargin", POLICY_OF_DAEMON, &type_number, EVENTS_MAX,
 				   .value = NUMBER(DEFAULT_KERNEL_MARGIN) },

@@ -409,3 +409,12 @@ int policy_check_capacity(const struct policy *policy, uint32_t capacity, struct
 		     last->section, events->n > 0 ? " and the declared events" : "", sum, capacity, sum - capacity);
 	return POLICY_E_WRONG;
 }
+
+enum policy_native policy_native(const struct policy *policy)
+{
+	uint32_t most = POLICY_NATIVE_NO;
+
+	for (size_t i = 0; i < policy->sections.n; i++)
+		most = MAX(most, policy->sections.at[i]->values[POLICY_NATIVE].number);
+	return (enum policy_native)most;
+}

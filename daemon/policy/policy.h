@@ -115,6 +115,8 @@ enum policy_tenant policy_rules_tenant(const struct policy_rules *);
 
 /* Whether the section's pattern matches this path, or a cgroup around it. */
 bool policy_section_has(const struct section *, const char *path);
+/* The greatest value that any section has for Native=. */
+enum policy_native policy_native(const struct policy *);
 /* NULL: no section declares an event of this name. */
 const struct section *policy_find_event(const struct policy *, const char *name, size_t length);
 /* Events that all sections together allow (the maximum of each, or its reserve where that is more), and declared events. */
@@ -133,6 +135,8 @@ struct policy_verdict {
  */
 int policy_may_register(const struct policy_rules *, const char *name, size_t length, unsigned flags,
 			struct policy_verdict *ret, struct text *why);
+/* Whether this declared event is for other cgroups alone, by Tenants=. */
+bool policy_keeps_event(const struct policy_rules *, const struct section *event);
 /*
  * The same for a description as the client sends it, which gets the tenant's prefix and is parsed into `ret`. 0, or a refusal with
  * a sentence; the verdict's key is POLICY_KEYS where the description is wrong.

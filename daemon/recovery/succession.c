@@ -14,6 +14,7 @@
 #include "daemon/backend.h"
 #include "daemon/connection/deposit.h"
 #include "daemon/daemon.h"
+#include "daemon/native/native.h"
 #include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/process/timer.h"
@@ -128,6 +129,7 @@ static void bequeath(void *data)
 		bequest_add_stream(stream);
 	kernel_submit(daemon->registry.kernel, bequest.calls, bequest.n, on_adopted, NULL);
 	deposit_all(&daemon->connections);
+	native_adopt_keeper(&daemon->registry);
 }
 
 /* Does not block: if the keeper's backlog is full, the timer tries again. */

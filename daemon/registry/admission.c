@@ -62,7 +62,7 @@ static int refuse_maximum(const struct tenant *tenant, enum resource resource, c
 			  struct text *why)
 {
 	admission_put_holder(tenant, at, why);
-	text_printf(why, " %u of %u %s", at->held, at->maximum, words[resource].plural);
+	text_printf(why, " %u of %u %s", quota_held(at), at->maximum, words[resource].plural);
 	admission_put_limit(tenant, resource, at, why);
 	if (resource == RESOURCE_FILES)
 		text_printf(why, ", also those still open after their connection");
@@ -93,8 +93,8 @@ static int refuse_share(const struct tenant *tenant, enum resource resource, con
 		return refuse_maximum(tenant, resource, refusal->within, true, why);
 	admission_put_holder(tenant, refusal->at, why);
 	text_printf(why, " %u %s, a fair share among %u: for one more %llu would have to be left, not %u",
-		    refusal->at->held, words[resource].plural, refusal->sharing, (unsigned long long)refusal->needed,
-		    refusal->remaining);
+		    quota_held(refusal->at), words[resource].plural, refusal->sharing,
+		    (unsigned long long)refusal->needed, refusal->remaining);
 	if (refusal->within)
 		admission_put_limit(tenant, resource, refusal->within, why);
 	text_printf(why, "; %s, or ask the admin for a reserve", words[resource].remedy);
@@ -167,7 +167,7 @@ void admission_warn(struct tenant *tenant, enum resource resource)
 
 		if (level_may_warn(level, clock_now()))
 			log_line(LOG_OF_CLIENTS, LOG_WARNING, "%s %s comes near to its maximum: it holds %u of %u %s",
-				 is_own ? "tenant" : "cgroup", level->path, at->held, at->maximum,
+				 is_own ? "tenant" : "cgroup", level->path, quota_held(at), at->maximum,
 				 words[resource].plural);
 	}
 }

@@ -25,6 +25,13 @@ static bool is_ours_alone(const struct registry *registry)
 	return registry->kernel->facts.backend == BACKEND_EMBEDDED;
 }
 
+uint32_t capacity_count_native(const struct registry *registry)
+{
+	const struct level *root = level_find(&registry->levels, "/", 1);
+
+	return root ? quota_shared_used(root->quota[RESOURCE_EVENTS].shared) : 0;
+}
+
 static void capacity_set(struct registry *registry)
 {
 	uint32_t margin = policy_daemon(registry->policy, POLICY_KERNEL_MARGIN)->number;
@@ -50,12 +57,15 @@ static void capacity_on_answer(void *data, struct kernel_call *call, size_t n _u
 	const uint32_t theirs = call->number < call->index ? call->index - (uint32_t)call->number : 0;
 	const uint32_t ours = registry->n_events, most = MAX(ours, count->ours), least = MIN(ours, count->ours);
 	const uint32_t surely_ours = least - MIN(least, count->was_registering);
+	const uint32_t native = capacity_count_native(registry); /* read once: see reserve_update() */
 	struct tenant *tenant;
 
 	registry->looking = false;
 	if (call->result == KERNEL_OK) {
 		/* Events that are being registered may not be in the list yet. */
 		registry->foreign = call->index > ours ? call->index - ours : 0;
+		/* Native events are counted where they are charged. */
+		registry->foreign -= MIN(registry->foreign, native);
 		registry->kernel_maximum = call->bit;
 		count->least = theirs > most ? theirs - most : 0;
 		count->most = theirs > surely_ours ? theirs - surely_ours : 0;

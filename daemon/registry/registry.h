@@ -55,6 +55,7 @@ struct registry {
 	struct declared *declared_before; /* of the last policy, until the kernel has registered these */
 	bool declaring;			  /* the kernel is being asked for them */
 
+	struct natives *natives;	  /* programs that register by themselves; NULL: the policy has none */
 	struct silence *silence;	  /* rules that keep bits off; NULL: there never was any */
 	struct expelled_list expelling;	  /* blocked tenants whose clients are being disconnected */
 	struct own_trace_list own_traces; /* all of them */

@@ -31,6 +31,22 @@ static struct section_reserve *section_find(const struct registry *registry, con
 	return found;
 }
 
+struct reserve *rules_reserve(const struct registry *registry, const char *pattern)
+{
+	const struct section_reserve *section = section_find(registry, pattern);
+
+	return section ? section->reserve : NULL;
+}
+
+const char *rules_pattern(const struct registry *registry, const struct reserve *reserve)
+{
+	const struct section_reserve *section = registry->reserves;
+
+	while (section && section->reserve != reserve)
+		section = section->by_pattern.next;
+	return section ? section->pattern : NULL;
+}
+
 static struct section_reserve *section_make(struct registry *registry, const char *pattern)
 {
 	size_t length = strlen(pattern);

@@ -13,6 +13,10 @@ struct tenant;
 /* Takes over the policy, and returns the last one, or NULL, in its place. 0, or -ENOMEM: nothing has changed. */
 int rules_adopt(struct registry *, struct policy **);
 void rules_deinit(struct registry *);
+/* The reserve of the section with this pattern, without a reference; NULL: it has none. */
+struct reserve *rules_reserve(const struct registry *, const char *pattern);
+/* The pattern of that section. NULL: no section has this reserve any more. */
+const char *rules_pattern(const struct registry *, const struct reserve *);
 
 /* The key of a maximum: a section's own, or that of [Daemon]. */
 enum policy_key rules_limit_key(enum resource, bool is_own);

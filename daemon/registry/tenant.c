@@ -223,7 +223,7 @@ void tenant_release(struct tenant *tenant)
 {
 	struct registry *registry = tenant->registry;
 
-	if (tenant->connections > 0 || tenant->n_grants > 0 || tenant->streams > 0)
+	if (tenant->connections > 0 || tenant->n_grants > 0 || tenant->streams > 0 || tenant->is_native)
 		return;
 	if (tenant->page_fd >= 0)
 		kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_PAGE_FREE, .page = tenant->number });

@@ -48,6 +48,7 @@ struct tenant {
 	const char *path; /* the level's */
 	uint64_t cgroup_id;
 	bool is_contained; /* its cgroup is delegated, or a policy names it */
+	bool is_native;	   /* its programs may register by themselves: see native/ */
 	struct rules rules;
 	struct level *level;	/* pays for its events: of its path, whatever the id */
 	struct page_view *view; /* of the page, while a client watches it */

@@ -14,7 +14,7 @@ int handle_query(struct client *client, const struct message *message)
 	if (client->holder.registry->kernel->tracer)
 		stats = tracer_page_stats(client->holder.registry->kernel->tracer, tenant->number);
 	account = (struct wire_account){
-		.events = tenant->level->own[RESOURCE_EVENTS].held,
+		.events = quota_held(&tenant->level->own[RESOURCE_EVENTS]),
 		.events_max = tenant->level->own[RESOURCE_EVENTS].maximum,
 		.lingering = tenant->lingering,
 		.leases = client->holder.leases.n,

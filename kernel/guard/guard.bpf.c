@@ -32,6 +32,20 @@ struct {
 	__type(value, __u64);
 } mounts SEC(".maps");
 
+/*
+ * What a program of either kind goes on to: it admits events of programs that have the file by right, and counts them. Empty unless a
+ * policy asks for it. Programs of two kinds can't share such a map.
+ */
+#define ADMISSION(name)                                                                                                \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);                                                                 \
+		__uint(max_entries, 1);                                                                                \
+		__type(key, __u32);                                                                                    \
+		__type(value, __u32);                                                                                  \
+	} name SEC(".maps")
+ADMISSION(admission_lsm);
+ADMISSION(admission_modify);
+
 /* Set by prove_lsm. */
 volatile bool lsm_is_on = false;
 
@@ -63,6 +77,12 @@ static __always_inline int judge_ioctl(const struct file *file, unsigned int com
 	return command == DESCRIPTOR_CLOSE_ON_EXEC || command == DESCRIPTOR_KEEP_ON_EXEC ? 0 : verdict;
 }
 
+/* Ioctls of tracefs that are not refused. */
+static __always_inline bool goes_on(const struct file *file, int verdict)
+{
+	return verdict == 0 && file->f_path.mnt->mnt_sb->s_magic == TRACEFS_MAGIC;
+}
+
 /*
  * Each hook exists twice, and the loader chooses one (program.c explains which). A call that another program has refused does not
  * get here, so there is no earlier verdict to preserve.
@@ -77,7 +97,25 @@ static __always_inline int judge_ioctl(const struct file *file, unsigned int com
 		return verdict;                                                                                        \
 	}
 
-HOOK(file_ioctl, judge_ioctl(file, command), struct file *file, unsigned int command)
+SEC("?lsm/file_ioctl")
+int BPF_PROG(lsm_file_ioctl, struct file *file, unsigned int command)
+{
+	int verdict = judge_ioctl(file, command);
+
+	if (goes_on(file, verdict))
+		bpf_tail_call(ctx, &admission_lsm, 0);
+	return verdict;
+}
+SEC("?fmod_ret/security_file_ioctl")
+int BPF_PROG(modify_file_ioctl, struct file *file, unsigned int command)
+{
+	int verdict = judge_ioctl(file, command);
+
+	if (goes_on(file, verdict))
+		bpf_tail_call(ctx, &admission_modify, 0);
+	return verdict;
+}
+
 /* For 32-bit programs from Linux 6.8 on; before, they use file_ioctl. */
 HOOK(file_ioctl_compat, judge_ioctl(file, command), struct file *file, unsigned int command)
 /* flock(2), F_SETLK, F_OFD_SETLK and F_SETLEASE. */

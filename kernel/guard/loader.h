@@ -4,6 +4,9 @@
 /*
  * The parts of userevd-guard. Its directory is in a BPF file system, and has these entries:
  *	mounts2			the map of the guarded mounts, of layout 2
+ *	admission2-KIND		an array for the program that file_ioctl goes on to; see admission.c
+ *	native1-NAME		the maps of admission.bpf.c
+ *	admission1-HASH/	its links, and the program of a sweep
  *	program2-HASH/		all programs of layout 2 of one build: the directory gets this name when it is complete
  *		file_ioctl …	the link that attaches the program of this hook, and beside it
  *		file_ioctl-program
@@ -15,8 +18,9 @@
 
 enum { GUARD_SENTENCE_BYTES = 256 };
 
-#define GUARD_MAP     "mounts" GUARD_LAYOUT
-#define GUARD_PROGRAM "program" GUARD_LAYOUT "-"
+#define GUARD_MAP	"mounts" GUARD_LAYOUT
+#define GUARD_ADMISSION "admission" GUARD_LAYOUT "-" /* and lsm or modify */
+#define GUARD_PROGRAM	"program" GUARD_LAYOUT "-"
 
 /* --- directory.c: the guard's directory becomes the current one, so names of its entries are paths --- */
 
@@ -66,6 +70,14 @@ int guard_program_inspect(const char *name, struct guard_program *ret);
 /* Loads and pins this build's programs unless they are pinned, then removes those of other builds. */
 int guard_program_ensure(struct text *why);
 void guard_program_log(bool verbose);
+
+/* With the version: for names of builds. */
+uint64_t guard_program_hash(const void *bytes, size_t n);
+
+/* --- admission.c --- */
+
+/* As guard_program_ensure(), which comes first, for the programs that admit native events on the file with this inode number. */
+int guard_admission_ensure(uint64_t inode, struct text *why);
 
 /* --- mounts.c --- */
 

@@ -15,6 +15,7 @@ struct guard_options {
 	uint64_t mount; /* 0: not given */
 	uint64_t cgroup_id;
 	const char *cgroup;
+	uint64_t native; /* 0: not given */
 	bool remove;
 	bool status;
 	bool json; /* an old option: the status always is */
@@ -29,6 +30,8 @@ static const struct option_row rows[] = {
 	{ "cgroup", "PATH", OPTION_TEXT, MEMBER(cgroup), .help = "the keeper's cgroup, a directory of cgroup v2" },
 	{ "cgroup-id", "N", OPTION_LONG, MEMBER(cgroup_id), .help = "the same, by the cgroup's number", .least = 1,
 	  .most = UINT64_MAX },
+	{ "native", "INODE", OPTION_LONG, MEMBER(native), .help = "admit events on this file's mounts of its own, too",
+	  .least = 1, .most = UINT64_MAX },
 	{ "pin", "DIR", OPTION_TEXT, MEMBER(directory),
 	  .help = "where the guard is pinned (default /sys/fs/bpf/userevd)" },
 	{ "status", NULL, OPTION_FLAG, MEMBER(status), .help = "show which mounts are guarded, as JSON" },
@@ -98,6 +101,8 @@ static int guard_add(const struct guard_options *options, struct text *why)
 		r = guard_mounts_add(options->mount, cgroup, why);
 	if (r == 0)
 		guard_mounts_inherit(cgroup);
+	if (r == 0 && options->native != 0)
+		r = guard_admission_ensure(options->native, why);
 	return r;
 }
 

@@ -62,18 +62,23 @@ static uint64_t name_hash(uint64_t sum, const void *bytes, size_t n)
 	return sum;
 }
 
+uint64_t guard_program_hash(const void *bytes, size_t n)
+{
+	uint64_t sum = name_hash(UINT64_C(0xcbf29ce484222325), VERSION, strlen(VERSION));
+
+	return name_hash(sum, bytes, n);
+}
+
 struct guard_program_name guard_program_name(void)
 {
 	struct guard_program_name name;
-	uint64_t sum = UINT64_C(0xcbf29ce484222325);
 	const void *bytes;
 	size_t n;
 
 	bytes = guard_bpf__elf_bytes(&n);
-	sum = name_hash(sum, VERSION, strlen(VERSION));
-	sum = name_hash(sum, bytes, n);
 	/* Names in a BPF file system have no dots. */
-	snprintf(name.text, sizeof(name.text), GUARD_PROGRAM "%016llx", (unsigned long long)sum);
+	snprintf(name.text, sizeof(name.text), GUARD_PROGRAM "%016llx",
+		 (unsigned long long)guard_program_hash(bytes, n));
 	return name;
 }
 
@@ -191,6 +196,10 @@ static int load_hooks(unsigned hooks, struct guard_bpf **ret)
 	if (map < 0 && map != -ENOENT)
 		return map;
 	r = map < 0 ? 0 : bpf_map__reuse_fd(skeleton->maps.mounts, map);
+	if (r == 0)
+		r = bpf_map__set_pin_path(skeleton->maps.admission_lsm, GUARD_ADMISSION "lsm");
+	if (r == 0)
+		r = bpf_map__set_pin_path(skeleton->maps.admission_modify, GUARD_ADMISSION "modify");
 	if (r == 0)
 		r = guard_bpf__load(skeleton);
 	if (r < 0)

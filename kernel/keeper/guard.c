@@ -85,9 +85,10 @@ void keeper_guard_leave_cgroup(void)
 	*own_cgroup = '\0';
 }
 
-static int run_guard(const char *path, char *mount, char *cgroup, char *why, size_t size)
+/* `native`: one more option, or NULL. */
+static int run_guard(const char *path, char *mount, char *cgroup, char *native, char *why, size_t size)
 {
-	char *const argv[] = { (char[]){ "userevd-guard" }, mount, cgroup, NULL };
+	char *const argv[] = { (char[]){ "userevd-guard" }, mount, cgroup, native, NULL };
 	char *const environment[] = { NULL };
 	_cleanup_(fd_closep) int ours = -1, theirs = -1;
 	posix_spawn_file_actions_t actions;
@@ -126,9 +127,20 @@ static int run_guard(const char *path, char *mount, char *cgroup, char *why, siz
 	return -EOPNOTSUPP;
 }
 
+/* `inode`: 0: without native events. */
+static int load_for(const char *path, uint64_t mount_id, const char *cgroup, uint64_t inode, char *why, size_t size)
+{
+	char option[PATH_MAX + 16], mount[48], native[48];
+
+	snprintf(option, sizeof(option), "--cgroup=%s", cgroup);
+	snprintf(mount, sizeof(mount), "--mount=%llu", (unsigned long long)mount_id);
+	snprintf(native, sizeof(native), "--native=%llu", (unsigned long long)inode);
+	return run_guard(path, mount, option, inode ? native : NULL, why, size);
+}
+
 int keeper_guard_load(const char *path, uint64_t mount_id, bool is_unit, char *why, size_t size)
 {
-	char cgroup[PATH_MAX], option[PATH_MAX + 16], mount[48];
+	char cgroup[PATH_MAX];
 	int r = cgroup_find(cgroup, sizeof(cgroup));
 
 	if (!*path || r < 0) {
@@ -140,10 +152,16 @@ int keeper_guard_load(const char *path, uint64_t mount_id, bool is_unit, char *w
 		snprintf(why, size, "can't make a cgroup for the keeper: %s", strerror(-r));
 		return r;
 	}
-	snprintf(option, sizeof(option), "--cgroup=%s", is_unit ? cgroup : own_cgroup);
-	snprintf(mount, sizeof(mount), "--mount=%llu", (unsigned long long)mount_id);
-	r = run_guard(path, mount, option, why, size);
+	r = load_for(path, mount_id, is_unit ? cgroup : own_cgroup, 0, why, size);
 	if (r < 0)
 		keeper_guard_leave_cgroup();
 	return r;
+}
+
+int keeper_guard_admit(const char *path, uint64_t mount_id, bool is_unit, uint64_t inode, char *why, size_t size)
+{
+	char cgroup[PATH_MAX];
+	int r = cgroup_find(cgroup, sizeof(cgroup));
+
+	return r < 0 ? r : load_for(path, mount_id, is_unit ? cgroup : own_cgroup, inode, why, size);
 }

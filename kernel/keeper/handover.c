@@ -15,7 +15,7 @@
 
 static const char outcome_name[] = "outcome";
 
-enum { READ_ONLY = 2, LISTENER, FILES };
+enum { READ_ONLY = 2, NATIVE, LISTENER, FILES };
 
 static const struct {
 	const char *name;
@@ -24,6 +24,7 @@ static const struct {
 	{ "tracefs", offsetof(struct preparation, mounts.tracefs) },
 	{ "pages", offsetof(struct preparation, mounts.pages) },
 	[READ_ONLY] = { "pages-read-only", offsetof(struct preparation, mounts.pages_read_only) },
+	[NATIVE] = { "native", offsetof(struct preparation, mounts.native) },
 	[LISTENER] = { "keeper", offsetof(struct preparation, listener) }, /* from systemd */
 };
 

@@ -10,14 +10,15 @@ struct preparation {
 	struct mounts mounts;
 	enum wire_backend backend;
 	bool guarded;
-	char no_guard[WIRE_SENTENCE_MAX - 64]; /* why not */
-	char failure[WIRE_SENTENCE_MAX + 1];   /* "": none; otherwise the keeper can't serve */
+	char no_native[WIRE_SENTENCE_MAX - 64]; /* why containers don't get the kernel's own file */
+	char no_guard[WIRE_SENTENCE_MAX - 64];	/* why not */
+	char failure[WIRE_SENTENCE_MAX + 1];	/* "": none; otherwise the keeper can't serve */
 };
 
 #define PREPARATION_NONE                                                                                               \
 	(struct preparation)                                                                                           \
 	{                                                                                                              \
-		.listener = -1, .mounts = {.tracefs = -1, .pages = -1, .pages_read_only = -1 }                         \
+		.listener = -1, .mounts = {.tracefs = -1, .pages = -1, .pages_read_only = -1, .native = -1 }           \
 	}
 
 void preparation_deinit(struct preparation *);

@@ -19,6 +19,7 @@
 #include "kernel/keeper/handover.h"
 #include "kernel/keeper/listen.h"
 #include "kernel/keeper/mounts.h"
+#include "kernel/keeper/native.h"
 #include "kernel/keeper/options.h"
 #include "kernel/keeper/serve.h"
 #include "kernel/privileges.h"
@@ -40,12 +41,29 @@ static int detect_backend(const struct keeper_options *options, struct preparati
 	return why->length > 0 ? -EOPNOTSUPP : 0;
 }
 
+/* Without programs in the kernel that admit native events there are none. */
+static void admit_native(const struct keeper_options *options, const char *guard, uint64_t inode,
+			 struct preparation *preparation)
+{
+	struct mounts *mounts = &preparation->mounts;
+	char *why = preparation->no_native;
+	const size_t size = sizeof(preparation->no_native);
+
+	if (!preparation->guarded)
+		snprintf(why, size, "there is no guard");
+	else if (keeper_guard_admit(guard, mounts->tracefs_id, options->prepare, inode, why, size) == 0)
+		return;
+	mounts->native = fd_close(mounts->native);
+}
+
 /* Everything for which root's privileges are needed. 0 or a negative errno with a sentence. */
 static int keeper_prepare(const struct keeper_options *options, struct preparation *ret, struct text *why)
 {
 	const char *tracefs;
 	char guard[PATH_MAX];
 	struct probe probe;
+	struct text no_native = text_make(ret->no_native, sizeof(ret->no_native));
+	uint64_t inode = 0;
 	int r;
 
 	*ret = PREPARATION_NONE;
@@ -53,6 +71,10 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 	if (program_beside("userevd-guard", guard, sizeof(guard)) < 0)
 		*guard = '\0';
 	probe_machine(NULL, &probe);
+	tracefs = probe.tracefs_mounted ? probe.tracefs : NULL;
+	if (!streq(options->native, "no"))
+		ret->mounts.native = keeper_native_mount(tracefs, streq(options->native, "insist"), options->prepare,
+							 &inode, &no_native);
 	/* Units make it. */
 	if (streq(options->pages, KEEPER_PAGES))
 		mkdir(KEEPER_DIRECTORY, 0755);
@@ -60,13 +82,14 @@ static int keeper_prepare(const struct keeper_options *options, struct preparati
 		snprintf(ret->no_guard, sizeof(ret->no_guard), "switched off");
 	else
 		mounts_prepare();
-	tracefs = probe.tracefs_mounted ? probe.tracefs : NULL;
 	r = mounts_open_tracefs(tracefs, &ret->mounts, why);
 	if (r == 0)
 		r = detect_backend(options, ret, why);
 	if (r == 0 && !streq(options->guard, "off"))
 		ret->guarded = keeper_guard_load(guard, ret->mounts.tracefs_id, options->prepare, ret->no_guard,
 						 sizeof(ret->no_guard)) == 0;
+	if (r == 0 && ret->mounts.native >= 0)
+		admit_native(options, guard, inode, ret);
 	if (r == 0 && streq(options->guard, "require") && !ret->guarded) {
 		text_printf(why, "there is no guard, and it is required: %s", ret->no_guard);
 		r = -EOPNOTSUPP;
@@ -99,7 +122,10 @@ static int keeper_start(const struct keeper_options *options, struct preparation
 	r = privileges_keep((privileges_held() & CAPABILITY(CAP_SYS_RESOURCE)) |
 			    (options->limits.persist ? CAPABILITY(CAP_PERFMON) : 0));
 	if (r == 0) {
-		r = user_events_new(preparation->backend, &preparation->mounts, &options->limits, ret);
+		struct kernel_limits limits = options->limits;
+
+		limits.no_native = preparation->no_native;
+		r = user_events_new(preparation->backend, &preparation->mounts, &limits, ret);
 		preparation->mounts = PREPARATION_NONE.mounts;
 	}
 	if (r == -EACCES)
@@ -135,6 +161,23 @@ static int run_preparation(const struct keeper_options *options)
 	if (r < 0)
 		fprintf(stderr, "userevd-keeper: can't hand over what was prepared: %s\n", strerror(-r));
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* What this machine can't do is in the log, and no failure of the unit. */
+static int mount_native(const struct keeper_options *options)
+{
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
+	struct probe probe;
+	uint64_t inode;
+
+	if (streq(options->native, "no"))
+		return EXIT_SUCCESS;
+	probe_machine(NULL, &probe);
+	fd_close(keeper_native_mount(probe.tracefs_mounted ? probe.tracefs : NULL, streq(options->native, "insist"),
+				     false, &inode, &why));
+	if (why.length > 0)
+		fprintf(stderr, "userevd-keeper: no native events: %s\n", why.buffer);
+	return EXIT_SUCCESS;
 }
 
 /* As userevd's child. */
@@ -221,6 +264,8 @@ int main(int argc, char **argv)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (options.mount_native)
+		return mount_native(&options);
 	if (options.prepare)
 		return run_preparation(&options);
 	r = handover_take(&preparation);

@@ -14,6 +14,8 @@ _Static_assert(HOLD_SECONDS == 60 && KEEPER_SOCKET == 3, "see the help");
 
 static const char *const guards[] = { "require", "prefer", "off", NULL };
 
+static const char *const natives[] = { "no", "yes", "insist", NULL };
+
 static const struct option_row rows[] = {
 	{ "backend", "NAME", OPTION_TEXT, MEMBER(backend),
 	  .help = "auto, status-page or enable-address (default auto)" },
@@ -21,6 +23,12 @@ static const struct option_row rows[] = {
 	  .help = "require, prefer or off: the guard keeps clients from registering events\n"
 		  "themselves on the files that they get (default prefer)",
 	  .words = guards },
+	{ "native", "WORD", OPTION_WORD, MEMBER(native),
+	  .help = "no, yes or insist: offer containers the kernel's own file, where the kernel\n"
+		  "can hold its users to the policy, or where an admin says so (default no)",
+	  .words = natives },
+	{ "mount-native", NULL, OPTION_FLAG, MEMBER(mount_native),
+	  .help = "mount that file for the whole machine, and end" },
 	{ "allow-persist", NULL, OPTION_FLAG, MEMBER(limits.persist),
 	  .help = "keep CAP_PERFMON, for events that outlive their programs" },
 	{ "capacity", "N", OPTION_NUMBER, MEMBER(limits.capacity),
@@ -56,7 +64,9 @@ int keeper_parse_options(int argc, char **argv, struct keeper_options *ret)
 {
 	int r;
 
-	*ret = (struct keeper_options){ .backend = "auto", .pages = "", .guard = "prefer", .hold = HOLD_SECONDS };
+	*ret = (struct keeper_options){
+		.backend = "auto", .pages = "", .guard = "prefer", .native = "no", .hold = HOLD_SECONDS
+	};
 	r = option_table_read(&table, argc, argv, ret);
 	/* "", too, if the daemon has found none. */
 	if (!*ret->pages)

@@ -10,9 +10,11 @@
 struct keeper_options {
 	const char *backend; /* "auto", or a name that has to match */
 	const char *guard;   /* "require", "prefer" or "off" */
+	const char *native;  /* "no", "yes" or "insist" */
 	const char *pages;   /* the directory for status pages */
 	const char *socket;  /* to listen on; NULL: systemd does, or a daemon starts this keeper */
 	unsigned owner;	     /* of that: the daemons' user */
+	bool mount_native;   /* mount the file for containers, and end */
 	bool prepare;	     /* prepare, hand over to systemd, and end */
 	unsigned hold;	     /* seconds */
 	struct kernel_limits limits;

@@ -15,6 +15,7 @@ const struct message_op *message_op(enum kernel_op op)
 		[KERNEL_DEPOSIT] = { .takes_fd = true, .needs_fd = true },
 		[KERNEL_PAGE_ADOPT] = { .takes_fd = true, .needs_fd = true },
 		[KERNEL_STREAM_ADOPT] = { .takes_fd = true },
+		[KERNEL_NATIVE] = { .gives_fd = true },
 	};
 
 	return &ops[MIN(op, KERNEL_OP_MAX_)];

@@ -2,6 +2,7 @@
 
 #include "kernel/user_events/user_events.h"
 
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
@@ -10,6 +11,7 @@
 #include "kernel/user_events/allocate.h"
 #include "kernel/user_events/inheritance.h"
 #include "kernel/user_events/look.h"
+#include "kernel/user_events/native.h"
 #include "kernel/user_events/registration.h"
 #include "kernel/user_events/silence.h"
 #include "kernel/user_events/stream.h"
@@ -225,6 +227,8 @@ static int carry_out(struct user_events *user_events, struct kernel_call *call)
 		[KERNEL_ADOPT] = { on_register, .needs_stream = true },
 		[KERNEL_DELETE] = { on_delete },
 		[KERNEL_SILENCE] = { on_silence, .needs_page = true },
+		[KERNEL_NATIVE] = { on_native },
+		[KERNEL_NATIVE_ALLOW] = { on_native_allow },
 	};
 	struct target target;
 
@@ -292,6 +296,7 @@ static void user_events_free(struct kernel *kernel)
 	fd_close(user_events->mounts.tracefs);
 	fd_close(user_events->mounts.pages);
 	fd_close(user_events->mounts.pages_read_only);
+	fd_close(user_events->mounts.native);
 	fd_close(kernel->fd);
 	free(user_events);
 }
@@ -362,6 +367,8 @@ int user_events_new(enum wire_backend backend, const struct mounts *mounts, cons
 	user_events->mounts = *mounts;
 	user_events->files = PAGE_FILES_NONE;
 	user_events->instance = -1;
+	snprintf(user_events->no_native, sizeof(user_events->no_native), "%s",
+		 limits->no_native ? limits->no_native : "");
 	LIST_INIT(&user_events->enablers);
 	TAILQ_INIT(&user_events->disowned);
 	r = user_events_init(user_events, backend, limits);

@@ -27,6 +27,7 @@ struct mounts {
 	int pages;	     /* writable; before Linux 6.4 for names of events */
 	int pages_read_only; /* the same files; before Linux 6.4 a mount of tracefs */
 	uint64_t tracefs_id; /* of the mount, for the guard */
+	int native;	     /* the file that containers get; -1: they get none */
 };
 
 /* Bytes of the data file for streams' locks. */
@@ -179,6 +180,7 @@ struct user_events {
 	bool ending;	/* programs keep their events */
 	struct spawner spawner;
 	struct enabler_list enablers;
+	char no_native[WIRE_SENTENCE_MAX + 1];
 	struct placement placement; /* not sent yet */
 	struct silencing silencing; /* likewise */
 };

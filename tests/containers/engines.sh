@@ -69,8 +69,8 @@ storage_of()
 
 prepare_containers()
 {
-	install "$B/examples/requests" /usr/bin/shop-requests &&
-		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests &&
+	install "$B/examples/requests" /usr/bin/shop-requests && install "$B/tests/native_speaker" /usr/bin/ &&
+		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests native_speaker &&
 		systemctl start dbus.socket systemd-logind systemd-machined
 }
 
@@ -169,6 +169,24 @@ kill_podman()
 outlive_podman()
 {
 	kill -KILL "$(podman inspect --format='{{.State.ConmonPid}}' "$1")"
+}
+
+# A program that knows user_events, and nothing of us.
+own_podman()
+{
+	local command result
+	reload_with '[/machine.slice/*.scope]' Native=yes && allow_bpf &&
+		within 120 says 'can register by themselves' journalctl --quiet --boot --output=cat --unit=userevd &&
+		command=$(command_of podman run -v /run/userevd/native:/sys/kernel/tracing) &&
+		$command --detach --name=native --network=none --user=$user program native_speaker native_event &&
+		within 60 says '^native_event: registered' podman logs native &&
+		within 60 says "^native_event\\s.*native_speaker.*\\(podman\\)" userevctl events && userevctl enable native_event &&
+		says 'native_event.*number=[0-9]' timeout 60 userevctl tail --count=3 native_event
+	result=$?
+	# An event that is on outlives its programs.
+	userevctl disable native_event
+	podman rm --force --time=0 native
+	rm /etc/userevd/policy.d/50-test.conf && systemctl reload userevd && return $result
 }
 
 # With a user namespace, and a hook.

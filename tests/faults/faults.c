@@ -22,6 +22,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -64,6 +65,7 @@
 	_(int, faccessat, (int at, const char *path, int mode, int flags), (at, path, mode, flags), -1) \
 	_(int, fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length), -1) \
 	_(int, fchmod, (int fd, mode_t mode), (fd, mode), -1) \
+	_(int, fchmodat, (int fd, const char *path, mode_t mode, int flags), (fd, path, mode, flags), -1) \
 	_(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group), -1) \
 	_(FILE *, fdopen, (int fd, const char *mode), (fd, mode), NULL) \
 	_(DIR *, fdopendir, (int fd), (fd), NULL) \
@@ -134,6 +136,8 @@
 	_(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *ret), (at, path, flags, mask, ret), -1) \
 	_(int, timer_create, (clockid_t clock, struct sigevent *event, timer_t *ret), (clock, event, ret), -1) \
 	_(int, timer_settime, (timer_t timer, int flags, const struct itimerspec *to, struct itimerspec *ret), (timer, flags, to, ret), -1) \
+	_(int, inotify_init1, (int flags), (flags), -1) \
+	_(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), (fd, path, mask), -1) \
 	_(int, timerfd_create, (int clock, int flags), (clock, flags), -1) \
 	_(int, timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *ret), (fd, flags, to, ret), -1) \
 	_(int, unlink, (const char *path), (path), -1) \

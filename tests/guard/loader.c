@@ -83,7 +83,7 @@ bool is_pinned(const char *name)
 	return access(path, F_OK) == 0;
 }
 
-void find_pinned_program(char *ret, size_t size)
+void find_pinned(const char *prefix, char *ret, size_t size)
 {
 	DIR *directory = opendir(loader_directory);
 	const struct dirent *entry;
@@ -91,7 +91,7 @@ void find_pinned_program(char *ret, size_t size)
 
 	ck_assert_ptr_nonnull(directory);
 	while ((entry = readdir(directory))) {
-		if (strncmp(entry->d_name, "program2-", strlen("program2-")) != 0)
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
 			continue;
 		string_copy(ret, size, entry->d_name);
 		found++;

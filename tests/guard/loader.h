@@ -20,8 +20,8 @@ int loader_with(uint64_t capabilities, const char *arguments);
 
 /* Whether the directory has this entry. */
 bool is_pinned(const char *name);
-/* The one directory below it whose name begins with "program2-". */
-void find_pinned_program(char *ret, size_t size);
+/* The one directory below it whose name begins so. */
+void find_pinned(const char *prefix, char *ret, size_t size);
 
 bool has_btf(void);
 /* Prepares for the tests. False: they can't run here; it prints why. */

@@ -107,11 +107,11 @@ FRESH_TEST(loaded_guard_is_not_loaded_again)
 
 	ck_assert_int_eq(loader(SOME_MOUNT), 0);
 	ck_assert_str_eq(loader_output, "");
-	find_pinned_program(first, sizeof(first));
+	find_pinned("program2-", first, sizeof(first));
 	snprintf(path, sizeof(path), DIRECTORY "/%s", first);
 	ck_assert_int_eq(stat(path, &before), 0);
 	ck_assert_int_eq(loader(OTHER_MOUNT), 0);
-	find_pinned_program(second, sizeof(second));
+	find_pinned("program2-", second, sizeof(second));
 	ck_assert_int_eq(stat(path, &after), 0);
 	ck_assert_str_eq(first, second);
 	ck_assert_int_eq(before.st_ino, after.st_ino);
@@ -141,7 +141,7 @@ FRESH_TEST(concurrent_loaders_load_the_guard_once)
 		ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
 		ck_assert_int_eq(status, 0);
 	}
-	find_pinned_program(program, sizeof(program));
+	find_pinned("program2-", program, sizeof(program));
 	ck_assert(!is_pinned("new"));
 	ck_assert_int_eq(loader("--status"), 0);
 	for (int i = 0; i < LOADERS; i++) {
@@ -157,7 +157,7 @@ LOADED_TEST(incomplete_guard_is_loaded_again)
 		int fd = guarded_file();
 		char program[64], path[256];
 
-		find_pinned_program(program, sizeof(program));
+		find_pinned("program2-", program, sizeof(program));
 		if (way == 0) {
 			rename_pinned(program, "new");
 		} else {
@@ -167,7 +167,7 @@ LOADED_TEST(incomplete_guard_is_loaded_again)
 		}
 		expect_loader(0, "{\"loaded\":false}", "--status");
 		ck_assert_int_eq(loader(SOME_MOUNT), 0);
-		find_pinned_program(program, sizeof(program));
+		find_pinned("program2-", program, sizeof(program));
 		ck_assert(!is_pinned("new"));
 		ck_assert(is_guarded(fd));
 		close(fd);
@@ -208,7 +208,7 @@ LOADED_TEST(program_of_another_build_is_replaced_without_a_gap)
 	pthread_t watcher;
 	void *holes;
 
-	find_pinned_program(program, sizeof(program));
+	find_pinned("program2-", program, sizeof(program));
 	rename_pinned(program, "program2-0123456789abcdef");
 	expect_loader(0, "\"program\":\"program2-0123456789abcdef\",\"this_build\":false", "--status");
 	ck_assert_int_eq(pthread_create(&watcher, NULL, watch, &fd), 0);
@@ -216,7 +216,7 @@ LOADED_TEST(program_of_another_build_is_replaced_without_a_gap)
 	stop = true;
 	pthread_join(watcher, &holes);
 	ck_assert_int_eq((intptr_t)holes, 0);
-	find_pinned_program(now, sizeof(now));
+	find_pinned("program2-", now, sizeof(now));
 	ck_assert_str_eq(now, program);
 	ck_assert(is_guarded(fd));
 	close(fd);

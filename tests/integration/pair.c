@@ -29,7 +29,7 @@ static int listen_at(const char *path, mode_t mode, int pass_credentials)
 
 void pair_start_keeper(struct pair *pair)
 {
-	const char *const options[] = { pair->guard, "--hold=60", NULL };
+	const char *const options[] = { pair->guard, "--hold=60", pair->native, NULL };
 
 	pair->keeper = start_program("userevd-keeper", pair->fixture.log, options, &pair->keepers, 1, "keeper");
 }

@@ -15,6 +15,7 @@ struct pair {
 	int control;
 	int keepers;
 	const char *guard;	/* an option of the keeper's */
+	const char *native;	/* another one; NULL: none */
 	const char *options[3]; /* of the daemon's, for its backend */
 	const char *program;	/* the next daemon's, in build/ */
 	bool at_once;		/* the daemon is killed without time to deposit connections */

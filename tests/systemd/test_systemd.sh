@@ -65,6 +65,27 @@ is_a_tenant()
 	says "^$1.service\s/system.slice/$1.service\s" userevctl tenants
 }
 
+# The file stands where tracefs is on the host; the service sees nothing else of that.
+start_native()
+{
+	systemd-run --quiet --unit="$1" --property=DynamicUser=yes --property=CapabilityBoundingSet= --property=NoNewPrivileges=yes \
+		--property=BindPaths=/run/userevd/native:/sys/kernel/tracing /usr/bin/native_speaker native_event
+}
+
+# refuses_native UNIT WORDS
+refuses_native()
+{
+	start_native "$1"
+	within 120 says "^$2" journalctl --quiet --boot --output=cat --unit="$1"
+	systemctl reset-failed "$1"
+}
+
+cannot_open_tracefs()
+{
+	! setpriv --reuid=65534 --regid=65534 --clear-groups sh -c ': >/sys/kernel/tracing/user_events_data' &&
+		! setpriv --reuid=65534 --regid=65534 --clear-groups unshare --user --map-root-user sh -c ': >/sys/kernel/tracing/user_events_data'
+}
+
 journal()
 {
 	journalctl --quiet --no-pager --boot --output=cat --unit=userevd "$@"
@@ -232,6 +253,33 @@ check 'a restarted program is a tenant again' returns_after_restart
 check 'the records of the restarted program arrive' traces_again
 check 'the journal has the message of the start' says 'listening on /run/userevd.sock' journal
 check 'no system call was refused' \
+	says_nothing journalctl --quiet --no-pager --boot --grep='SIGSYS|status=31|signal=SYS' --unit=userevd --unit=userevd-keeper
+
+# --- a program that knows user_events, and nothing of us ---
+install "$B/tests/native_speaker" /usr/bin/
+check 'the policy allows native events' reload_with '[/system.slice/native*.service]' Native=yes
+check 'the daemon says that the keeper has to be restarted' within 120 says 'the keeper was started without them' journal
+check 'the keeper restarts' is_replaced userevd-keeper systemctl restart userevd-keeper
+check 'the daemon says that the units refuse a call' within 120 says 'does not allow bpf\(2\)' journal
+check 'the doctor says so, too' says '\[fail\] native: off: .*bpf' userevctl doctor
+check 'the manual has the commands for that' allow_bpf
+check 'the daemon offers native events' within 120 says 'can register by themselves' journal
+check 'a program without privilege starts' start_native native
+check 'its event is registered' within 120 says '^native_event: registered' journalctl --quiet --boot --output=cat --unit=native
+check 'its event has a tenant and a program' within 120 says '^native_event\s.*native_speaker.*/system.slice/native.service' userevctl events
+check 'its event can be enabled' userevctl enable native_event
+check 'its records arrive, with the tenant' says 'native.service.*native_event.*number=[0-9]' timeout 120 userevctl tail --count=3 native_event
+check 'another service may not register' refuses_native other 'native_event: Operation not permitted'
+check 'other users cannot open the file of tracefs itself' cannot_open_tracefs
+check 'it survives that daemon and keeper are killed' kill_all userevd userevd-keeper
+check 'its event is listed again' within 120 says '^native_event\s.*native_speaker.*/system.slice/native.service' userevctl events
+check 'its records still arrive' says 'native_event.*number=[0-9]' timeout 120 userevctl tail --count=3 native_event
+check 'the doctor finds no fault' userevctl doctor
+userevctl disable native_event
+systemctl stop native
+check 'nothing of it is charged' within 120 says '"native_events":0' userevctl status --json
+rm -r /etc/userevd
+check 'no system call of these was refused' \
 	says_nothing journalctl --quiet --no-pager --boot --grep='SIGSYS|status=31|signal=SYS' --unit=userevd --unit=userevd-keeper
 
 # --- start with an error in the policy ---

@@ -124,7 +124,7 @@ static void check_control(struct doctor *doctor)
 static void check_backend(struct doctor *doctor)
 {
 	struct safe_string why = row_string(doctor->status, "why"), note = row_string(doctor->status, "note"),
-			   guard = row_string(doctor->status, "guard");
+			   guard = row_string(doctor->status, "guard"), native = row_string(doctor->status, "native");
 	bool embedded = doctor->welcome.backend == BACKEND_EMBEDDED;
 
 	finding(doctor, embedded ? MARK_NOTE : MARK_OK, "backend", why.text, "%s: %s",
@@ -136,6 +136,10 @@ static void check_backend(struct doctor *doctor)
 		finding(doctor, strncmp(guard.text, "off", 3) == 0 ? MARK_NOTE : MARK_OK, "guard", note.text,
 			"%s (keeps programs from registering events by themselves, with the data files that they get)",
 			guard.text);
+	if (*native.text)
+		finding(doctor, strncmp(native.text, "off", 3) == 0 ? MARK_FAIL : MARK_OK, "native", "",
+			"%s (Native= in the policy: programs register by themselves on /run/userevd/native/user_events_data)",
+			native.text);
 }
 
 static void check_machine(struct doctor *doctor)

@@ -35,7 +35,7 @@ static void print_daemon(const struct output *output, struct cursor row, bool ke
 		{ "Backend", "backend", STYLE_NAME, false },	 { "Why", "why", STYLE_PLAIN, false },
 		{ "Clients", "socket", STYLE_PLAIN, false },	 { "Admins", "control_socket", STYLE_PLAIN, false },
 		{ "Policy", "policy_note", STYLE_PLAIN, false }, { "Guard", "guard", STYLE_PLAIN, true },
-		{ "Note", "note", STYLE_PLAIN, true },
+		{ "Native", "native", STYLE_PLAIN, false },	 { "Note", "note", STYLE_PLAIN, true },
 	};
 
 	print_line(output, STYLE_PLAIN, "Daemon", "userevd %s, pid %" PRIu64 ", up %s", row_string(row, "version").text,

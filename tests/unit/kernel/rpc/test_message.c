@@ -177,7 +177,7 @@ TEST(operation_says_which_calls_have_fds)
 
 		ck_assert_int_eq(message_op(op)->undo != 0, makes);
 		ck_assert_int_eq(message_op(op)->gives_fd, makes || op == KERNEL_DEPOSITED || op == KERNEL_PAGE_FETCH ||
-								   op == KERNEL_STREAM_FETCH);
+								   op == KERNEL_STREAM_FETCH || op == KERNEL_NATIVE);
 		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 			const struct raw_call raw = { .op = (uint16_t)op, .has_fd = values[i] };
 			bool good = values[i] == 0 ? !must : values[i] == 1 && may;

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * With Native= in the policy, containers can have the kernel's own user_events_data, and programs of kernel/guard/admission.bpf.c decide about
+ * what is registered on it, while it is registered. The daemon tells them beforehand what they have to know, in memory that both have:
+ * tenants (tenants.c), how many events each may have (accounts.c), and their names (names.c). Afterwards it reads what has happened.
+ *
+ * Nothing of that needs the daemon to be there: what the kernel knows stays, and the next daemon goes on with it.
+ */
+
+#include "daemon/native/native.h"
+
+#include "daemon/native/state.h"
+#include "daemon/process/log.h"
+#include "daemon/process/timer.h"
+#include "daemon/registry/refusals.h"
+#include "daemon/registry/settling.h"
+#include "daemon/registry/tenant.h"
+#include "protocol/event/description.h"
+
+/* Beyond the second for which grants linger at least; see sweep() in admission.bpf.c. */
+#define SWEEP_INTERVAL 1.1
+
+static void natives_stop(struct natives *natives)
+{
+	struct ev_loop *loop = natives->registry->loop;
+
+	if (!natives->kernel)
+		return;
+	ev_io_stop(loop, &natives->w_notes);
+	ev_timer_stop(loop, &natives->w_sweep);
+	tenants_deinit(natives);
+	names_deinit(natives);
+	accounts_deinit(&natives->accounts);
+	natives->kernel = native_free(natives->kernel);
+}
+
+/* --- notes --- */
+
+static const char *verdict_sentence(uint32_t verdict, uint32_t *ret_refusal)
+{
+	static const struct {
+		uint32_t refusal;
+		const char *sentence;
+	} sentences[ADMISSION_VERDICTS] = {
+		[ADMISSION_NAME_DENIED] = { REFUSAL_NOT_PERMITTED, "DenyEvents= has its name" },
+		[ADMISSION_NAME_OWNED] = { REFUSAL_NOT_PERMITTED, "the policy keeps its name for others" },
+		[ADMISSION_NAME_UNLISTED] = { REFUSAL_NOT_PERMITTED, "nothing in AllowEvents= matches its name" },
+		[ADMISSION_NAME_PREFIX] = { REFUSAL_NOT_PERMITTED,
+					    "NamePrefix= can't be put before the name of a native event, which has to have it" },
+		[ADMISSION_NAME_BAD] = { REFUSAL_BAD_DESCRIPTION, "no event can have that name" },
+		[ADMISSION_QUOTA] = { REFUSAL_QUOTA_EXCEEDED, "the tenant has no room for another event" },
+		[ADMISSION_FLAGS] = { REFUSAL_NOT_PERMITTED,
+				      "native events are not persistent, and of many formats only with AllowMultiFormat=yes" },
+		[ADMISSION_COMMAND] = { REFUSAL_NOT_PERMITTED, "native programs can't delete events" },
+		[ADMISSION_STRANGER] = { REFUSAL_NOT_PERMITTED, "its cgroup is of no tenant with Native=yes" },
+		[ADMISSION_FOREIGN] = { REFUSAL_NOT_PERMITTED, "another tenant has registered on that file" },
+		[ADMISSION_FULL] = { REFUSAL_TROUBLE, "the kernel's map of native events is full" },
+	};
+
+	verdict = MIN(verdict, (uint32_t)ADMISSION_VERDICTS - 1);
+	*ret_refusal = sentences[verdict].refusal;
+	return sentences[verdict].sentence;
+}
+
+static void on_sweep(struct ev_loop *loop, ev_timer *w, int events _unused_)
+{
+	struct natives *natives = container_of(w, struct natives, w_sweep);
+
+	if (native_sweep(natives->kernel) == 0)
+		ev_timer_stop(loop, w);
+	accounts_update(&natives->accounts);
+	tenants_share(natives);
+}
+
+static void take_note(struct natives *natives, struct admission_note *note)
+{
+	const struct native_tenant *native = tenants_find(natives, note->tenant);
+	struct tenant *tenant = native ? native->tenant : NULL;
+	uint32_t refusal;
+	const char *sentence;
+
+	note->name[strcspn(note->name, " :")] = '\0';
+	switch (note->what) {
+	case ADMISSION_REFUSED:
+		sentence = verdict_sentence(note->verdict, &refusal);
+		refusal_note(natives->registry, tenant, note->name, refusal, sentence);
+		break;
+	case ADMISSION_VIOLATED:
+		natives->violations++;
+		sentence = verdict_sentence(note->verdict, &refusal);
+		log_warning("process %u (%.16s) of %s has joined the event '%s', though %s; it was %s", note->pid,
+			    note->comm, native ? native->path : "an unknown tenant", note->name, sentence,
+			    tenant && tenant->rules.values.value[POLICY_NATIVE_VIOLATIONS]->number ==
+						    POLICY_VIOLATIONS_LOG
+				    ? "let go on"
+				    : "killed");
+		break;
+	case ADMISSION_LINGERS:
+		timer_repeat(natives->registry->loop, &natives->w_sweep, on_sweep, SWEEP_INTERVAL);
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_notes(struct ev_loop *loop _unused_, ev_io *w, int events _unused_)
+{
+	enum { AT_ONCE = 256 };
+	struct natives *natives = container_of(w, struct natives, w_notes);
+	struct admission_note note;
+
+	for (unsigned i = 0; i < AT_ONCE && native_read_note(natives->kernel, &note); i++)
+		take_note(natives, &note);
+	accounts_update(&natives->accounts);
+	tenants_share(natives);
+}
+
+/* --- the beginning --- */
+
+static const char no_bpf[] = "the unit of daemon or keeper does not allow bpf(2); see userevd-containers(7)";
+
+/* Without native events: nobody but root can open the file, and nobody is a tenant. */
+static void fail(struct natives *natives, const char *why)
+{
+	string_copy(natives->why, sizeof(natives->why), why);
+	log_warning("Native=: no events of programs that register by themselves: %s", why);
+	kernel_tell(natives->registry->kernel, (struct kernel_call){ .op = KERNEL_NATIVE_ALLOW, .index = 0, .fd = -1 });
+	natives_stop(natives);
+}
+
+static void begin_with(struct natives *natives, int fds[NATIVE_MAPS], int file)
+{
+	struct registry *registry = natives->registry;
+	struct admission_note note;
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
+	int r = native_new(fds, &natives->kernel);
+
+	if (r < 0) {
+		fail(natives, r == -EPERM ? no_bpf : strerror(-r));
+		return;
+	}
+	ev_io_init(&natives->w_notes, on_notes, natives->kernel->fd[NATIVE_NOTES], EV_READ);
+	r = native_prove(natives, file, &why);
+	/* What happened before, and in the proof. */
+	while (native_read_note(natives->kernel, &note))
+		;
+	if (r == 0)
+		r = accounts_init(&natives->accounts, registry, natives->kernel->nodes);
+	if (r == 0)
+		r = tenants_watch(natives);
+	if (r < 0) {
+		if (why.length == 0)
+			text_printf(&why, "%s", strerror(-r));
+		fail(natives, why.buffer);
+		return;
+	}
+	ev_io_start(registry->loop, &natives->w_notes);
+	timer_repeat(registry->loop, &natives->w_sweep, on_sweep, SWEEP_INTERVAL);
+	*natives->why = '\0';
+	log_notice("containers with Native=yes can register by themselves on /run/userevd/native/user_events_data");
+	kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_NATIVE_ALLOW, .index = 1, .fd = -1 });
+}
+
+/* Behind another keeper. */
+static void prove_again(struct natives *natives, int file)
+{
+	struct admission_note note;
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
+
+	if (native_prove(natives, file, &why) < 0)
+		fail(natives, why.buffer);
+	else
+		while (native_read_note(natives->kernel, &note))
+			if (note.tenant != 0)
+				take_note(natives, &note);
+}
+
+static void close_all(struct kernel_call *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (calls[i].result == KERNEL_OK)
+			fd_close(calls[i].fd);
+}
+
+static void on_answers(void *data, struct kernel_call *calls, size_t n)
+{
+	struct natives *natives = data;
+	const struct kernel_call *file = &calls[NATIVE_MAPS], *reason = &calls[NATIVE_MAPS + 1];
+	char why[WIRE_SENTENCE_MAX + 1] = "";
+	int fds[NATIVE_MAPS];
+	size_t opened = 0;
+
+	natives->asking = false;
+	while (opened < NATIVE_MAPS && calls[opened].result == KERNEL_OK) {
+		fds[opened] = calls[opened].fd;
+		opened++;
+	}
+	if (reason->result == KERNEL_OK) {
+		const ssize_t length = pread(reason->fd, why, sizeof(why) - 1, 0);
+
+		why[MAX(length, 0)] = '\0';
+	}
+	/* Cancelled: at our end, or the keeper has gone, and the next one is asked. */
+	if (file->result == KERNEL_OK && opened == NATIVE_MAPS && !natives->kernel) {
+		begin_with(natives, fds, file->fd);
+		memset(calls, 0xff, NATIVE_MAPS * sizeof(*calls)); /* it has the fds */
+	} else if (file->result == KERNEL_OK && opened == NATIVE_MAPS) {
+		prove_again(natives, file->fd);
+	} else if (file->result != -ECANCELED) {
+		fail(natives, *why ? why
+			      : calls[opened].result == -EPERM
+				      ? no_bpf
+				      : "the keeper was started without them: systemctl restart userevd-keeper");
+	}
+	close_all(calls, n);
+}
+
+static void ask_keeper(struct natives *natives)
+{
+	natives->asking = true;
+	for (size_t i = 0; i < NATIVE_CALLS; i++)
+		natives->calls[i] = (struct kernel_call){ .op = KERNEL_NATIVE, .index = (uint32_t)i, .fd = -1 };
+	natives->calls[NATIVE_MAPS].index = KERNEL_NATIVE_FILE;
+	natives->calls[NATIVE_MAPS + 1].index = KERNEL_NATIVE_REASON;
+	kernel_submit(natives->registry->kernel, natives->calls, NATIVE_CALLS, on_answers, natives);
+}
+
+static void natives_want(struct registry *registry)
+{
+	struct natives *natives = registry->natives;
+
+	if (policy_native(registry->policy) == POLICY_NATIVE_NO || registry->options->tenant_is_process)
+		return;
+	if (!natives) {
+		natives = calloc(1, sizeof(*natives));
+		if (!natives)
+			return;
+		natives->registry = registry;
+		natives->inotify = -1;
+		registry->natives = natives;
+	}
+	if (registry->kernel->facts.backend != BACKEND_ENABLE_ADDRESS)
+		string_copy(natives->why, sizeof(natives->why),
+			    "they want Linux 6.4 or later with user_events, and root");
+	else if (!natives->asking)
+		ask_keeper(natives);
+}
+
+int native_begin(struct registry *registry)
+{
+	natives_want(registry);
+	return registry->natives ? settling_await(registry, &registry->natives->asking) : 0;
+}
+
+void native_adopt_policy(struct registry *registry)
+{
+	if (registry->natives && registry->natives->kernel)
+		tenants_walk(registry->natives);
+	else
+		natives_want(registry);
+}
+
+void native_adopt_keeper(struct registry *registry)
+{
+	natives_want(registry);
+}
+
+void native_deinit(struct registry *registry)
+{
+	if (registry->natives)
+		natives_stop(registry->natives);
+	free(registry->natives);
+	registry->natives = NULL;
+}
+
+/* --- numbers --- */
+
+void native_state(const struct registry *registry, struct text *ret)
+{
+	const struct natives *natives = registry->natives;
+
+	if (!natives)
+		return;
+	if (natives->kernel)
+		text_printf(ret, "on");
+	else
+		text_printf(ret, "off: %s", natives->asking ? "the keeper is asked" : natives->why);
+}
+
+uint64_t native_violations(const struct registry *registry)
+{
+	return registry->natives ? registry->natives->violations : 0;
+}
+
+/* --- the list --- */
+
+static int compare_held(const void *a, const void *b)
+{
+	const struct native_held *one = a, *other = b;
+
+	return strcmp(one->text, other->text);
+}
+
+/* What the kernel has accepted has a canonical form, unless it has a type that we don't know. */
+static char *canonical_text(const char *text, size_t *ret_name_length)
+{
+	static _Thread_local struct description description; /* large */
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
+
+	if (description_parse(text, strlen(text), &description, &why) == 0) {
+		*ret_name_length = description.name_length;
+		return strdup(description.canonical);
+	}
+	*ret_name_length = strcspn(text, " :");
+	return strdup(text);
+}
+
+static bool list_add(struct native_list *list, const struct natives *natives, const struct admission_key *key,
+		     const struct admission_grant *grant)
+{
+	const struct native_tenant *native = tenants_find(natives, key->tenant);
+	struct native_held *held = reallocarray(list->held, list->n + 1, sizeof(*held));
+
+	if (!held)
+		return false;
+	list->held = held;
+	held += list->n;
+	*held = (struct native_held){ .tenant = native ? native->tenant : NULL,
+				      .pid = grant->pid,
+				      .uid = grant->uid,
+				      .lingers = grant->files == 0 };
+	held->text = canonical_text(grant->text, &held->name_length);
+	string_copy(held->comm, sizeof(held->comm), grant->comm);
+	list->n += held->text != NULL;
+	return held->text;
+}
+
+struct native_list native_list_make(const struct registry *registry)
+{
+	const struct natives *natives = registry->natives;
+	struct native_list list = { 0 };
+	struct admission_key key = { 0 };
+	struct admission_grant grant;
+	bool go_on = natives && natives->kernel;
+
+	/* The map's size is the end of a walk in which grants come and go, too. */
+	for (size_t i = 0; go_on && i < ADMISSION_GRANTS && native_next_grant(natives->kernel, &key, &grant) == 0; i++)
+		go_on = key.tenant == 0 || list_add(&list, natives, &key, &grant);
+	if (list.n > 0)
+		qsort(list.held, list.n, sizeof(*list.held), compare_held);
+	return list;
+}
+
+void native_list_free(struct native_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->held[i].text);
+	free(list->held);
+	*list = (struct native_list){ 0 };
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Before any container can open the file, the daemon, which is as unprivileged as their programs, tries what the kernel has to refuse to
+ * them: as tenant 0, with room for one event and names of one kind.
+ */
+
+#include <sys/mman.h>
+
+#include "daemon/native/automaton.h"
+#include "daemon/native/state.h"
+#include "kernel/uapi.h"
+
+#define ALLOWED	  "userevd_proof_allowed u32 x"
+#define ANOTHER	  "userevd_proof_another u32 x"
+#define FORBIDDEN "unproved_by_userevd u32 x"
+
+enum {
+	PROOF_QUOTA = ADMISSION_NODES - ADMISSION_PROOF_NODES,
+	PROOF_SHARE,
+	PROOF_POOL,
+	PROOF_RULES = ADMISSION_STATES - ADMISSION_PROOF_STATES,
+};
+
+static uint32_t words[4];
+
+static int try_register(int file, unsigned word, const char *description)
+{
+	struct uapi_register registration = { .size = sizeof(registration),
+					      .enable_size = sizeof(words[0]),
+					      .enable_address = (uintptr_t)&words[word],
+					      .description = (uintptr_t)description };
+
+	return ioctl(file, UAPI_IOCTL_REGISTER, &registration) < 0 ? errno : 0;
+}
+
+/* The description is in memory that is not there until the kernel copies it, so only its copy can be judged. */
+static int try_absent(int file, const char *description)
+{
+	_cleanup_(fd_closep) int memory = memfd_create("userevd-proof", MFD_CLOEXEC);
+	const size_t size = strlen(description) + 1;
+	void *at;
+	int r;
+
+	if (memory < 0 || write(memory, description, size) != (ssize_t)size)
+		return errno;
+	at = mmap(NULL, size, PROT_READ, MAP_PRIVATE, memory, 0);
+	if (at == MAP_FAILED)
+		return errno;
+	r = try_register(file, 3, at);
+	munmap(at, size);
+	return r;
+}
+
+static void set_up(const struct natives *natives, struct admission_tenant *ret)
+{
+	static const char prefix[] = "userevd_proof_";
+	struct native *kernel = natives->kernel;
+	struct admission_state *state = &kernel->states[PROOF_RULES];
+
+	/* The prefix, and then anything of letters. */
+	memset(state, 0, ADMISSION_PROOF_STATES * sizeof(*state));
+	for (size_t i = 0; i + 1 < sizeof(prefix); i++)
+		state[i] = (struct admission_state){ .verdict = ADMISSION_NAME_DENIED };
+	for (size_t i = 0; i + 1 < sizeof(prefix); i++)
+		state[i].next[prefix[i] == '_' ? 62 : 36 + prefix[i] - 'a'] = (uint16_t)(PROOF_RULES + i + 1);
+	for (size_t i = 0; i < 26; i++)
+		state[sizeof(prefix) - 1].next[36 + i] = (uint16_t)(PROOF_RULES + sizeof(prefix) - 1);
+	automaton_refuse_all(&kernel->states[0]);
+	/* The event of the last trial may be there for another moment. */
+	for (size_t i = PROOF_QUOTA; i <= PROOF_POOL; i++)
+		kernel->nodes[i].limit = kernel->nodes[i].used + 1;
+	*ret = (struct admission_tenant){
+		.quota = PROOF_QUOTA, .share = PROOF_SHARE, .pool = PROOF_POOL, .rules = PROOF_RULES
+	};
+}
+
+static int try_all(int file, struct text *why)
+{
+	struct uapi_unregister end = { .size = sizeof(end), .disable_address = (uintptr_t)&words[0] };
+	const struct {
+		const char *what;
+		int expected, got;
+	} trials[] = {
+		{ "a name that is not allowed", EPERM, try_register(file, 0, FORBIDDEN) },
+		{ "such a name in the kernel's own copy", ENOMEM, try_absent(file, FORBIDDEN) },
+		{ "an allowed name", 0, try_register(file, 0, ALLOWED) },
+		{ "one event more than the quota", EDQUOT, try_register(file, 1, ANOTHER) },
+		{ "deleting an event", EPERM, ioctl(file, UAPI_IOCTL_DELETE, "userevd_proof_allowed") < 0 ? errno : 0 },
+		{ "the end of a registration", 0, ioctl(file, UAPI_IOCTL_UNREGISTER, &end) < 0 ? errno : 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(trials); i++) {
+		if (trials[i].got == trials[i].expected)
+			continue;
+		text_printf(why, "the kernel does not do what its programs are to do: for %s it says \"%s\"",
+			    trials[i].what, strerror(trials[i].got));
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+int native_prove(const struct natives *natives, int file, struct text *why)
+{
+	struct native *kernel = natives->kernel;
+	struct admission_tenant tenant;
+	int r;
+
+	set_up(natives, &tenant);
+	r = native_set_tenant(kernel, 0, &tenant);
+	if (r < 0) {
+		text_printf(why, "can't write to the kernel's maps: %s", strerror(-r));
+		return r;
+	}
+	__atomic_store_n(&kernel->settings->prover, (unsigned long long)getpid(), __ATOMIC_SEQ_CST);
+	r = try_all(file, why);
+	__atomic_store_n(&kernel->settings->prover, 0, __ATOMIC_SEQ_CST);
+	(void)native_remove_tenant(kernel, 0);
+	return r;
+}
