@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the kernel counts: a node of its memory for each quota, share and reserve of tenants with native events. accounts.c explains. */
+/* The nodes in which the kernel counts: one for each quota, share and reserve of tenants with native events. accounts.c explains. */
 
 #include "daemon/registry/registry.h"
 #include "kernel/native.h"

@@ -10,16 +10,21 @@
 
 #include "daemon/native/native.h"
 
+#include <fcntl.h>
+
 #include "daemon/native/state.h"
 #include "daemon/process/log.h"
 #include "daemon/process/timer.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/settling.h"
 #include "daemon/registry/tenant.h"
+#include "kernel/uapi.h"
 #include "protocol/event/description.h"
 
 /* Beyond the second for which grants linger at least; see sweep() in admission.bpf.c. */
 #define SWEEP_INTERVAL 1.1
+/* As for data files that nothing guards: see PROBE_INTERVAL. */
+#define LOOK_SECONDS 10.
 
 static void natives_stop(struct natives *natives)
 {
@@ -29,6 +34,8 @@ static void natives_stop(struct natives *natives)
 		return;
 	ev_io_stop(loop, &natives->w_notes);
 	ev_timer_stop(loop, &natives->w_sweep);
+	ev_timer_stop(loop, &natives->w_look);
+	natives->file = fd_close(natives->file);
 	tenants_deinit(natives);
 	names_deinit(natives);
 	accounts_deinit(&natives->accounts);
@@ -80,6 +87,10 @@ static void take_note(struct natives *natives, struct admission_note *note)
 	uint32_t refusal;
 	const char *sentence;
 
+	/* We have looked whether we are refused. */
+	if (note->pid == (uint32_t)getpid())
+		return;
+
 	note->name[strcspn(note->name, " :")] = '\0';
 	switch (note->what) {
 	case ADMISSION_REFUSED:
@@ -129,6 +140,18 @@ static void fail(struct natives *natives, const char *why)
 	natives_stop(natives);
 }
 
+/* An admin can remove the guard, and with it what holds programs to the policy. The daemon is no tenant, so it has to be refused. */
+static void on_look(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
+{
+	struct natives *natives = container_of(w, struct natives, w_look);
+
+	if (ioctl(natives->file, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM)
+		return;
+	fail(natives,
+	     "the kernel does not refuse registrations any more: was the guard removed? Programs can register on files that they "
+	     "have open; systemctl restart userevd-keeper loads the guard again");
+}
+
 static void begin_with(struct natives *natives, int fds[NATIVE_MAPS], int file)
 {
 	struct registry *registry = natives->registry;
@@ -142,7 +165,7 @@ static void begin_with(struct natives *natives, int fds[NATIVE_MAPS], int file)
 	}
 	ev_io_init(&natives->w_notes, on_notes, natives->kernel->fd[NATIVE_NOTES], EV_READ);
 	r = native_prove(natives, file, &why);
-	/* What happened before, and in the proof. */
+	/* Those of the proof, and of the time before, were seen or concern nobody. */
 	while (native_read_note(natives->kernel, &note))
 		;
 	if (r == 0)
@@ -157,6 +180,9 @@ static void begin_with(struct natives *natives, int fds[NATIVE_MAPS], int file)
 	}
 	ev_io_start(registry->loop, &natives->w_notes);
 	timer_repeat(registry->loop, &natives->w_sweep, on_sweep, SWEEP_INTERVAL);
+	natives->file = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	if (natives->file >= 0)
+		timer_repeat(registry->loop, &natives->w_look, on_look, LOOK_SECONDS);
 	*natives->why = '\0';
 	log_notice("containers with Native=yes can register by themselves on /run/userevd/native/user_events_data");
 	kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_NATIVE_ALLOW, .index = 1, .fd = -1 });
@@ -238,6 +264,7 @@ static void natives_want(struct registry *registry)
 			return;
 		natives->registry = registry;
 		natives->inotify = -1;
+		natives->file = -1;
 		registry->natives = natives;
 	}
 	if (registry->kernel->facts.backend != BACKEND_ENABLE_ADDRESS)
@@ -302,7 +329,7 @@ static int compare_held(const void *a, const void *b)
 	return strcmp(one->text, other->text);
 }
 
-/* What the kernel has accepted has a canonical form, unless it has a type that we don't know. */
+/* A description that the kernel has accepted, in our canonical form; as it is where our parser does not know one of its types. */
 static char *canonical_text(const char *text, size_t *ret_name_length)
 {
 	static _Thread_local struct description description; /* large */

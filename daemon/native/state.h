@@ -55,6 +55,8 @@ struct natives {
 	uint64_t violations;
 	ev_io w_notes, w_cgroups;
 	ev_timer w_sweep;
+	int file; /* as containers have it: whether the kernel still refuses us there is asked now and then */
+	ev_timer w_look;
 };
 
 /* --- names.c: the state in which names of a tenant with these rules begin; or a negative errno --- */

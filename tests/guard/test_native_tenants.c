@@ -169,6 +169,25 @@ NATIVE_TEST(reload_takes_effect_at_once)
 	ck_assert(eventually(status_number(fixture, "native_events") == 0));
 }
 
+NATIVE_TEST(removed_guard_ends_native_events)
+{
+	struct native_program program;
+	char sums[32768];
+
+	start(fixture, &program, "native-a");
+	ck_assert_int_eq(loader("--remove"), 0);
+	ck_assert(eventually(log_has(fixture, "was the guard removed?")));
+	native_close(&program, 0);
+	ck_assert(eventually(native_open(&program, 0) == EACCES));
+	ck_assert_int_eq(
+		run_command(fixture, sums, sizeof(sums), (const char *const[]){ built("userevctl"), "status", NULL }),
+		0);
+	ck_assert_msg(strstr(sums, "Native: off: the kernel does not refuse"), "%s", sums);
+	end(&program, "native-a");
+	/* It needs no fds for them any more. */
+	tally_take_at_rest(fixture, &fixture->before);
+}
+
 /* A container that crashes in a loop, and leaves events behind each time, gains nothing. */
 NATIVE_TEST(cgroup_that_is_made_again_pays_for_the_last_one)
 {
