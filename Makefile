@@ -218,13 +218,16 @@ endif
 without-guard:
 	@echo '  SKIP    userevd-guard is left out, because this machine lacks: $(strip $(GUARD_LACKS))'
 
-$(B)/kernel/guard/%.bpf.o: kernel/guard/%.bpf.c $(wildcard kernel/guard/*.h)
+GUARD_HEADERS := $(wildcard kernel/guard/*.h kernel/guard/admission/*.h)
+$(B)/kernel/guard/%.bpf.o: kernel/guard/%.bpf.c $(GUARD_HEADERS)
 	@mkdir -p $(@D)
 	@echo '  BPF     $<'
 	$(Q)$(BPF_CLANG) $(BPF_CFLAGS) -c $< -o $@
 
 # Linked again, which strips debug information.
-$(B)/skeleton/%.skel.h: $(B)/kernel/guard/%.bpf.o
+$(B)/skeleton/guard.skel.h: $(B)/kernel/guard/guard.bpf.o
+$(B)/skeleton/admission.skel.h: $(B)/kernel/guard/admission/admission.bpf.o
+$(B)/skeleton/%.skel.h:
 	@mkdir -p $(@D)
 	@echo '  SKEL    $@'
 	$(Q)$(BPFTOOL) gen object $(@D)/$*.o $<

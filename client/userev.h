@@ -202,6 +202,14 @@ ssize_t userev_write(const struct userev_event *event, const void *payload, size
  */
 const char *userev_event_name(const struct userev_event *event);
 
+/*
+ * For programs that pass the kernel's own user_events_data to others, which register events on it by themselves, such as collectors for
+ * EventPipe of .NET. Opens it through the daemon at `socket` (as userev_open()), where the policy of this program's tenant has Native=yes.
+ * Returns a descriptor of the caller's, opened for writing; or a negative errno: -EPERM (the daemon refuses it, see userev_refusal()),
+ * or as userev_connected(). Events are charged to the tenant of the first process that registers on it.
+ */
+int userev_native_file(const char *socket);
+
 /* Returns the daemon's last refusal in this thread, or "". Valid until this thread's next call of the library. */
 const char *userev_refusal(void);
 

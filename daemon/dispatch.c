@@ -35,6 +35,7 @@ static const struct request requests[] = {
 	{ KIND_WATCH, "WATCH", sizeof(struct wire_watch), false, SOCKET_CLIENTS, AFTER_HELLO, handle_watch, NULL },
 	{ KIND_LOST, "LOST", sizeof(struct wire_lost), false, SOCKET_CLIENTS, AFTER_HELLO, handle_lost, NULL },
 	{ KIND_TRACE_OWN, "TRACE_OWN", STRINGS, true, SOCKET_CLIENTS, AFTER_HELLO, handle_trace_own, NULL },
+	{ KIND_NATIVE, "NATIVE", 0, false, SOCKET_CLIENTS, AFTER_HELLO, handle_native, NULL },
 	{ KIND_STATUS, "STATUS", 0, false, SOCKET_CONTROL, ANY_TIME, NULL, &status_listing },
 	{ KIND_EVENTS, "EVENTS", 0, false, SOCKET_CONTROL, ANY_TIME, handle_events, NULL },
 	{ KIND_TENANTS, "TENANTS", 0, false, SOCKET_CONTROL, ANY_TIME, NULL, &tenants_listing },

@@ -8,39 +8,35 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-static const char *const pins[NATIVE_MAPS] = {
-	[NATIVE_SETTINGS] = "settings", [NATIVE_NODES] = "nodes",   [NATIVE_STATES] = "states",
-	[NATIVE_TENANTS] = "tenants",	[NATIVE_GRANTS] = "grants", [NATIVE_NOTES] = "notes",
-	[NATIVE_SWEEP] = "sweep",
+static const char *const pins[NATIVE_FILES] = {
+	[NATIVE_SHARED] = "shared", [NATIVE_NOTES] = "notes", [NATIVE_LIST] = "list", [NATIVE_SWEEP] = "sweep"
 };
 
-static int call_bpf(enum bpf_cmd command, union bpf_attr *attributes)
+int native_pin_open(const char *directory, enum native_file file)
 {
-	long r = syscall(SYS_bpf, command, attributes, sizeof(*attributes));
-
-	return r < 0 ? -errno : (int)r;
-}
-
-static uint64_t pointer(const void *at)
-{
-	return (uintptr_t)at;
-}
-
-int native_pin_open(const char *directory, enum native_map map)
-{
-	union bpf_attr attributes = { 0 };
 	char path[256];
+	union bpf_attr attributes = { .pathname = (uintptr_t)path };
+	long fd;
 
-	snprintf(path, sizeof(path), "%s/" ADMISSION_MAP "%s", directory, pins[map]);
-	attributes.pathname = pointer(path);
-	return call_bpf(BPF_OBJ_GET, &attributes);
+	snprintf(path, sizeof(path), "%s/" ADMISSION_MAP "%s", directory, pins[file]);
+	if (file == NATIVE_LIST || file == NATIVE_SWEEP)
+		fd = open(path, O_PATH | O_CLOEXEC);
+	else
+		fd = syscall(SYS_bpf, BPF_OBJ_GET, &attributes, sizeof(attributes));
+	if (fd < 0)
+		return -errno;
+	/* Otherwise it and the map that is mapped look like one file to systemd, where the kernel has no kcmp(). */
+	if (file == NATIVE_NOTES && fcntl((int)fd, F_SETFL, O_NONBLOCK) < 0) {
+		fd_close((int)fd);
+		return -errno;
+	}
+	return (int)fd;
 }
 
 /* --- notes: the kernel's ring buffer, with a page for each position --- */
 
 struct ring {
 	size_t page;
-	size_t size;
 	volatile uint64_t *read; /* up to here */
 	const volatile uint64_t *written;
 	const uint8_t *bytes; /* twice, one behind the other */
@@ -48,23 +44,15 @@ struct ring {
 
 static int ring_open(int fd, struct ring **ret)
 {
-	struct bpf_map_info info = { 0 };
-	union bpf_attr attributes = {
-		.info = { .bpf_fd = (uint32_t)fd, .info_len = sizeof(info), .info = pointer(&info) }
-	};
-	struct ring *ring;
+	struct ring *ring = calloc(1, sizeof(*ring));
 	void *ours, *theirs;
-	int r = call_bpf(BPF_OBJ_GET_INFO_BY_FD, &attributes);
+	int r;
 
-	if (r < 0)
-		return r;
-	ring = calloc(1, sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
 	ring->page = (size_t)sysconf(_SC_PAGESIZE);
-	ring->size = info.max_entries;
 	ours = mmap(NULL, ring->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	theirs = mmap(NULL, ring->page + 2 * ring->size, PROT_READ, MAP_SHARED, fd, (off_t)ring->page);
+	theirs = mmap(NULL, ring->page + 2 * (size_t)ADMISSION_NOTES, PROT_READ, MAP_SHARED, fd, (off_t)ring->page);
 	if (ours == MAP_FAILED || theirs == MAP_FAILED) {
 		r = -errno;
 		if (ours != MAP_FAILED)
@@ -84,7 +72,7 @@ static void ring_close(struct ring *ring)
 	if (!ring)
 		return;
 	munmap((void *)(uintptr_t)ring->read, ring->page);
-	munmap((void *)(uintptr_t)ring->written, ring->page + 2 * ring->size);
+	munmap((void *)(uintptr_t)ring->written, ring->page + 2 * (size_t)ADMISSION_NOTES);
 	free(ring);
 }
 
@@ -94,7 +82,7 @@ bool native_read_note(const struct native *native, struct admission_note *ret)
 	uint64_t at = *ring->read;
 
 	while (at < __atomic_load_n(ring->written, __ATOMIC_ACQUIRE)) {
-		const uint8_t *entry = ring->bytes + at % ring->size;
+		const uint8_t *entry = ring->bytes + at % ADMISSION_NOTES;
 		const uint32_t head = __atomic_load_n((const uint32_t *)entry, __ATOMIC_ACQUIRE);
 		const uint32_t length = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
 		const bool good = !(head & BPF_RINGBUF_DISCARD_BIT) && length == sizeof(*ret);
@@ -111,46 +99,26 @@ bool native_read_note(const struct native *native, struct admission_note *ret)
 	return false;
 }
 
-/* --- maps --- */
+/* --- the shared memory --- */
 
-static int map_one(const struct native *native, enum native_map map, size_t size, void **ret)
-{
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, native->fd[map], 0);
-
-	if (at == MAP_FAILED)
-		return -errno;
-	*ret = at;
-	return 0;
-}
-
-static int map_all(struct native *native)
-{
-	void *settings = NULL, *nodes = NULL, *states = NULL;
-	int r = map_one(native, NATIVE_SETTINGS, sizeof(*native->settings), &settings);
-
-	if (r == 0)
-		r = map_one(native, NATIVE_NODES, ADMISSION_NODES * sizeof(*native->nodes), &nodes);
-	if (r == 0)
-		r = map_one(native, NATIVE_STATES, ADMISSION_STATES * sizeof(*native->states), &states);
-	native->settings = settings;
-	native->nodes = nodes;
-	native->states = states;
-	return r;
-}
-
-int native_new(const int fds[NATIVE_MAPS], struct native **ret)
+int native_new(const int fds[NATIVE_FILES], struct native **ret)
 {
 	struct native *native = calloc(1, sizeof(*native));
 	struct ring *ring = NULL;
+	void *shared;
 	int r = native ? 0 : -ENOMEM;
 
 	if (r < 0) {
-		for (enum native_map i = 0; i < NATIVE_MAPS; i++)
+		for (enum native_file i = 0; i < NATIVE_FILES; i++)
 			fd_close(fds[i]);
 		return r;
 	}
 	memcpy(native->fd, fds, sizeof(native->fd));
-	r = map_all(native);
+	shared = mmap(NULL, sizeof(*native->shared), PROT_READ | PROT_WRITE, MAP_SHARED, native->fd[NATIVE_SHARED], 0);
+	if (shared == MAP_FAILED)
+		r = -errno;
+	else
+		native->shared = shared;
 	if (r == 0)
 		r = ring_open(native->fd[NATIVE_NOTES], &ring);
 	native->ring = ring;
@@ -167,62 +135,152 @@ struct native *native_free(struct native *native)
 	if (!native)
 		return NULL;
 	ring_close((struct ring *)(uintptr_t)native->ring);
-	if (native->settings)
-		munmap(native->settings, sizeof(*native->settings));
-	if (native->nodes)
-		munmap(native->nodes, ADMISSION_NODES * sizeof(*native->nodes));
-	if (native->states)
-		munmap(native->states, ADMISSION_STATES * sizeof(*native->states));
-	for (enum native_map i = 0; i < NATIVE_MAPS; i++)
+	if (native->shared)
+		munmap(native->shared, sizeof(*native->shared));
+	for (enum native_file i = 0; i < NATIVE_FILES; i++)
 		fd_close(native->fd[i]);
 	free(native);
 	return NULL;
 }
 
-static union bpf_attr element(const struct native *native, enum native_map map, const void *key, const void *value)
+/* --- tenants: a table in the shared memory --- */
+
+static struct admission_tenant *tenant_at(const struct native *native, uint64_t cgroup, unsigned i)
 {
-	return (union bpf_attr){ .map_fd = (uint32_t)native->fd[map], .key = pointer(key), .value = pointer(value) };
+	return &native->shared->tenants[(admission_hash(cgroup) + i) & (ADMISSION_TENANTS - 1)];
 }
 
-int native_set_tenant(const struct native *native, uint64_t cgroup, const struct admission_tenant *tenant)
+static struct admission_tenant *tenant_find(const struct native *native, uint64_t cgroup)
 {
-	union bpf_attr attributes = element(native, NATIVE_TENANTS, &cgroup, tenant);
+	if (cgroup == NATIVE_PROVER)
+		return &native->shared->tenants[ADMISSION_TENANTS];
+	for (unsigned i = 0; i < ADMISSION_PROBES; i++) {
+		struct admission_tenant *tenant = tenant_at(native, cgroup, i);
 
-	return call_bpf(BPF_MAP_UPDATE_ELEM, &attributes);
+		if (tenant->cgroup == cgroup)
+			return tenant;
+		if (tenant->cgroup == 0)
+			break;
+	}
+	return NULL;
 }
 
-int native_remove_tenant(const struct native *native, uint64_t cgroup)
+static struct admission_tenant *tenant_find_free(const struct native *native, uint64_t cgroup)
 {
-	union bpf_attr attributes = element(native, NATIVE_TENANTS, &cgroup, NULL);
+	for (unsigned i = 0; i < ADMISSION_PROBES; i++) {
+		struct admission_tenant *tenant = tenant_at(native, cgroup, i);
 
-	return call_bpf(BPF_MAP_DELETE_ELEM, &attributes);
+		if (tenant->cgroup == 0 || tenant->cgroup == ADMISSION_GONE)
+			return tenant;
+	}
+	return NULL;
 }
 
-int native_next_grant(const struct native *native, struct admission_key *key, struct admission_grant *grant)
+/* The turn of a daemon that was killed meanwhile is odd already. */
+static void tenant_write(struct admission_tenant *tenant, uint64_t cgroup, const struct admission_tenant *values)
 {
-	static const struct admission_key none;
-	struct admission_key before = *key;
-	union bpf_attr attributes;
-	int r;
+	const unsigned turn = tenant->turn | 1;
 
-	/* One that has gone since its key was told is passed over. */
+	__atomic_store_n(&tenant->turn, turn, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	tenant->flags = values->flags;
+	tenant->quota = values->quota;
+	tenant->share = values->share;
+	tenant->pool = values->pool;
+	tenant->rules = values->rules;
+	memcpy(tenant->reserves, values->reserves, sizeof(tenant->reserves));
+	__atomic_store_n(&tenant->cgroup, cgroup, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&tenant->turn, turn + 1, __ATOMIC_SEQ_CST);
+}
+
+int native_set_tenant(const struct native *native, uint64_t cgroup, const struct admission_tenant *values)
+{
+	struct admission_tenant *tenant = tenant_find(native, cgroup);
+
+	if (!tenant)
+		tenant = tenant_find_free(native, cgroup);
+	if (!tenant)
+		return -ENOSPC;
+	tenant_write(tenant, cgroup, values);
+	return 0;
+}
+
+void native_remove_tenant(const struct native *native, uint64_t cgroup)
+{
+	static const struct admission_tenant nobody;
+	struct admission_tenant *tenant = tenant_find(native, cgroup);
+
+	if (tenant)
+		tenant_write(tenant, cgroup == NATIVE_PROVER ? NATIVE_PROVER : ADMISSION_GONE, &nobody);
+}
+
+/* --- the list, and the sweep --- */
+
+static int file_open(const struct native *native, enum native_file file)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", native->fd[file]);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Reads until the end, or `size` bytes. Returns how many, or a negative errno. */
+static ssize_t file_read(int fd, void *ret, size_t size)
+{
+	size_t got = 0;
+
+	while (got < size) {
+		const ssize_t n = read(fd, (char *)ret + got, size - got);
+
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+int native_list(const struct native *native, struct admission_listed **ret, size_t *ret_n)
+{
+	enum { AT_FIRST = 64 };
+	_cleanup_(fd_closep) int fd = file_open(native, NATIVE_LIST);
+	struct admission_listed *list = NULL;
+	size_t n = 0, room = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return fd;
 	do {
-		attributes =
-			element(native, NATIVE_GRANTS, memcmp(&before, &none, sizeof(none)) == 0 ? NULL : &before, key);
-		r = call_bpf(BPF_MAP_GET_NEXT_KEY, &attributes);
-		if (r < 0)
-			return r;
-		attributes = element(native, NATIVE_GRANTS, key, grant);
-		r = call_bpf(BPF_MAP_LOOKUP_ELEM, &attributes);
-		before = *key;
-	} while (r == -ENOENT);
-	return r;
+		struct admission_listed *larger = reallocarray(list, room ? 2 * room : AT_FIRST, sizeof(*list));
+
+		if (!larger) {
+			free(list);
+			return -ENOMEM;
+		}
+		list = larger;
+		room = room ? 2 * room : AT_FIRST;
+		got = file_read(fd, list + n, (room - n) * sizeof(*list));
+		n += got > 0 ? (size_t)got / sizeof(*list) : 0;
+	} while (got > 0 && n == room);
+	if (got < 0) {
+		free(list);
+		return (int)got;
+	}
+	*ret = list;
+	*ret_n = n;
+	return 0;
 }
 
 int native_sweep(const struct native *native)
 {
-	union bpf_attr attributes = { .test = { .prog_fd = (uint32_t)native->fd[NATIVE_SWEEP] } };
-	int r = call_bpf(BPF_PROG_TEST_RUN, &attributes);
+	_cleanup_(fd_closep) int fd = file_open(native, NATIVE_SWEEP);
+	uint32_t lingering;
+	ssize_t n = fd < 0 ? fd : file_read(fd, &lingering, sizeof(lingering));
 
-	return r < 0 ? r : (int)attributes.test.retval;
+	return n < 0 ? (int)n : n == sizeof(lingering) ? (int)lingering : -EIO;
 }

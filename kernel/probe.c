@@ -179,3 +179,12 @@ int probe_choose(const char *name, bool root, struct probe *probe, enum wire_bac
 	*ret = kind;
 	return 0;
 }
+
+int probe_native(const char *path)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	return ioctl(fd, UAPI_IOCTL_REGISTER, NULL) < 0 && errno != EFAULT ? errno : 0;
+}

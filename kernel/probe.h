@@ -29,3 +29,5 @@ void probe_tracefs(int tracefs, struct probe *ret);
 int probe_choose(const char *name, bool root, struct probe *, enum wire_backend *ret);
 
 const char *backend_name(uint16_t backend);
+/* Whether this process may register events by itself on that file of the kernel's: 0, or the errno. It registers nothing. */
+int probe_native(const char *path);

@@ -50,6 +50,8 @@ enum wire_kind {
 	KIND_TRACE_OWN = 14,   /* strings: patterns of events of this tenant */
 	KIND_TRACING_OWN = 15, /* fd: a socket to read their records from, while the connection lives */
 	KIND_TRACED = 16,      /* unasked, serial 0; fd: the socket for records of one of the tenant's traces */
+	KIND_NATIVE = 17,
+	KIND_NATIVE_FILE = 18, /* fd: the kernel's user_events_data, for a program that registers by itself */
 
 	/* admins: /run/userevd/control.sock */
 	KIND_STATUS = 128,
@@ -75,6 +77,7 @@ enum wire_kind {
 #define WIRE_FEATURE_MULTI_FORMAT (UINT64_C(1) << 2) /* REGISTER_MULTI_FORMAT */
 #define WIRE_FEATURE_MUTED	  (UINT64_C(1) << 3) /* of WELCOME: an admin has muted this tenant */
 #define WIRE_FEATURE_OWN_TRACES	  (UINT64_C(1) << 4) /* of HELLO: TRACED; of WELCOME: TRACE_OWN is allowed */
+#define WIRE_FEATURE_NATIVE	  (UINT64_C(1) << 5) /* of WELCOME: NATIVE is allowed */
 
 /* Flags of one item of REGISTER, with the kernel's values. */
 enum { REGISTER_PERSIST = 1 << 0, REGISTER_MULTI_FORMAT = 1 << 1 };

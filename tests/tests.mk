@@ -3,7 +3,7 @@
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
 TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 ccache check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
-	liblttng-ust-dev mandoc python3 python3-prometheus-client procps systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
+	golang-go liblttng-ust-dev mandoc musl-tools python3 python3-prometheus-client procps rustc systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
 
 # Alternatives to userevd, and gnuplot.
 BENCH_PACKAGES := lttng-tools dbus-broker gnuplot-nox
@@ -28,11 +28,12 @@ UNIT_TESTS := $(call programs,$(UNIT_SOURCES))
 INTEGRATION_TESTS := $(filter-out %/test_confined,$(call tests_in,tests/integration))
 KERNEL_TESTS := $(call tests_in,tests/kernel)
 GUARD_TESTS := $(call tests_in,tests/guard)
+NATIVE_PROGRAMS := $(addprefix $(B)/tests/native_,speaker speaker_musl speaker_cc speaker_rs speaker_go event_pipe)
 SOAK_TEST := $(B)/tests/test_soak
 # A program for each question. run.py knows which of them need a guest.
 BENCHES := $(call programs,$(wildcard tests/bench/bench_*.c tests/bench/sample_*.c))
 # Ratios of some of them, counted in instructions, are a test.
-SPEED_BENCHES := $(addprefix $(B)/tests/bench_,macro off record register shared start)
+SPEED_BENCHES := $(addprefix $(B)/tests/bench_,admission macro off record register shared start)
 SPEED_TESTS := tests/bench/test_speed.sh
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 TESTS := $(UNIT_TESTS) $(INTEGRATION_TESTS)
@@ -63,9 +64,9 @@ GUEST_TESTS := $(addprefix $(B)/tests/,test_embedded test_embedded_records test_
 TRACING_TESTS := $(addprefix tests/integration/,test_counting.sh test_filters.sh test_interoperation.sh test_recording_tracefs.sh test_sessions.sh test_stats.sh)
 # The tutorial continues in the guest of `make vm`. (Before 6.4 a histogram can't use strings of user_events.)
 # Pages and data files are the same for a client on each kernel.
-# (Programs register by themselves from 6.4 on; and the units refuse a call that this needs.)
+# (Programs register by themselves from 6.4 on. One of these tests changes names on one processor while another one registers them.)
 NATIVE_TESTS := $(addprefix $(B)/tests/,test_native test_native_tenants)
-GUEST_TESTS_6_12 = $(GUEST_TESTS) $(NATIVE_TESTS) $(addprefix tests/integration/,test_name.sh test_python.py test_tutorial.sh)
+GUEST_TESTS_6_12 = $(GUEST_TESTS) $(B)/tests/test_native_tenants $(addprefix tests/integration/,test_name.sh test_python.py test_tutorial.sh)
 GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix tests/integration/,test_doctor.sh test_examples.sh) \
 	$(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_TESTS)) $(filter-out $(NATIVE_TESTS),$(GUARD_TESTS))
 # One processor writes records while another enables events.
@@ -84,7 +85,7 @@ PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
 LONG_GUESTS = --guest 6.12+systemd $(B) $(SYSTEMD_TESTS) --guest 6.1 $(B) $(GUEST_TESTS_6_1) --guest 6.12 $(B) $(GUEST_TESTS_6_12) --guest 6.12+tracing $(B) $(TRACING_TESTS) \
 	--guest 6.12+confined $(B) $(CONFINED_GUEST_TESTS) $(filter-out $(NATIVE_TESTS),$(GUARD_TESTS)) --guest 6.12+containers $(B) $(CONTAINER_TESTS)
-SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) --guest 6.1+two $(B) $(KERNEL_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
+SHORT_GUESTS = --guest 6.12+two $(B) $(TWO_PROCESSOR_TESTS) $(B)/tests/test_native --guest 6.1+two $(B) $(KERNEL_TESTS) --guest 6.12+early $(B) $(EARLY_TESTS) \
 	--guest 6.12+legacy $(B) $(OLD_TESTS) --guest 6.12+bare $(B) $(BARE_TESTS)
 
 ASAN := $(B)/asan
@@ -112,7 +113,7 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) $(CACHED) build-tests confined $(SPEED_BENCHES)
 	$(Q)$(BUILD_ASAN) $(CACHED) build-tests
 	$(Q)$(BUILD) $(CACHED) packages fuzzers
-	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics and recordings on Linux 6.1 (make check-vm)' $(LONG_GUESTS) \
+	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics and recordings on Linux 6.1 (make check-vm); a million changed names (make check-bypass); a hundred kills of daemon and keeper below native programs (make check-restart)' $(LONG_GUESTS) \
 		--beside $(ASAN) $(ASAN_TESTS) --beside $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) \
 		--beside $(B) $(SPEED_TESTS) -- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SHORT_GUESTS) \
 		-- $(B) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh
@@ -143,15 +144,15 @@ BYPASS_TESTS = $(GUARD_TESTS) $(B)/tests/test_page_access $(B)/tests/test_page_a
 ## make check-bypass    All known ways around the guard and into a status page.
 check-bypass: test-dependencies kernels
 	$(Q)$(BUILD) build-tests
-	$(Q)tests/run-tests.sh $(B) $(B)/tests/test_page_attacks tests/systemd/test_seccomp.py \
-		--guest 6.12 $(B) $(BYPASS_TESTS) --guest 6.1 $(B) $(BYPASS_TESTS)
+	$(Q)FLIPS=1000000 tests/run-tests.sh $(B) $(B)/tests/test_page_attacks tests/systemd/test_seccomp.py \
+		--guest 6.12 $(B) $(BYPASS_TESTS) --guest 6.1 $(B) $(BYPASS_TESTS) --guest 6.12+two $(B) $(B)/tests/test_native
 	$(Q)cd $(B)/logs && grep -E '^[0-9]+ attempts ' test_page_attacks.log linux-6.12/*.log linux-6.1/*.log
 
 ## make check-restart   Kill daemon and keeper under 200 programs. Takes about an hour.
 check-restart: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests
-	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 RESTART_STEP=1 TEST_LIMIT=7200 GUEST_LIMIT=7500 CK_TIMEOUT_MULTIPLIER=20 \
-		tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart
+	$(Q)CLIENTS=200 DAEMON_KILLS=100 KEEPER_KILLS=20 NATIVE_KILLS=100 RESTART_STEP=1 TEST_LIMIT=7200 GUEST_LIMIT=7500 CK_TIMEOUT_MULTIPLIER=20 \
+		tests/run-tests.sh $(B) --guest 6.12+systemd $(B) tests/systemd/test_restart.sh --guest 6.12 $(B) $(B)/tests/test_restart $(B)/tests/test_native_tenants
 
 # Prints the table of SECURITY.md. Its rows that need user_events come from guests.
 ## make exhaustion      Effects of one tenant on another, as the table of SECURITY.md. Takes about an hour.
@@ -501,8 +502,8 @@ $(B)/tests/kernel/narrow: tests/kernel/narrow.c kernel/uapi.h
 kernel-tests: $(KERNEL_TESTS)
 
 # The guard: for guests, as root, too.
-$(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,$(wildcard tests/guard/test_*) tests/guard/caller.c tests/guard/native_speaker.c) $(SUITE_OBJECTS) \
-		$(B)/kernel/privileges.o $(B)/kernel/native.o $(PROTOCOL_OBJECTS) | $(B)/tests/guard_caller $(B)/tests/guard_caller32 $(B)/tests/native_speaker
+$(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,$(wildcard tests/guard/test_*) tests/guard/caller.c) $(SUITE_OBJECTS) \
+		$(B)/kernel/privileges.o $(B)/kernel/native.o $(PROTOCOL_OBJECTS) | $(B)/tests/guard_caller $(B)/tests/guard_caller32 $(NATIVE_PROGRAMS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check libbpf)
 
@@ -512,11 +513,31 @@ $(B)/tests/guard_caller: $(B)/tests/guard/caller.o
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-# Without a library that could be replaced, and without ours.
-$(B)/tests/native_speaker: tests/guard/native_speaker.c
+# Programs that register by themselves: static, so without a library that could be replaced.
+$(B)/tests/native_speaker: tests/guard/native/speaker.c
 	@mkdir -p $(@D)
 	@echo '  CC      $< (static)'
 	$(Q)$(CC) -static -std=c17 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $< -o $@
+$(B)/tests/native_speaker_musl: tests/guard/native/speaker.c
+	@mkdir -p $(@D)
+	@echo '  CC      $< (musl)'
+	$(Q)musl-gcc -static -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-overflow -O2 $< -o $@
+$(B)/tests/native_speaker_cc: tests/guard/native/speaker.cc
+	@mkdir -p $(@D)
+	@echo '  CXX     $<'
+	$(Q)$(CXX) -static -std=c++17 -Wall -Wextra -Werror $(CFLAGS) $< -o $@
+$(B)/tests/native_speaker_rs: tests/guard/native/speaker.rs
+	@mkdir -p $(@D)
+	@echo '  RUSTC   $<'
+	$(Q)MAKEFLAGS= rustc --edition 2021 -D warnings -O -C target-feature=+crt-static $< -o $@
+$(B)/tests/native_speaker_go: tests/guard/native/speaker.go
+	@mkdir -p $(@D)
+	@echo '  GO      $<'
+	$(Q)CGO_ENABLED=0 GO111MODULE=off GOCACHE=$(abspath $(B)/go) go build -o $@ $<
+$(B)/tests/native_event_pipe: tests/guard/native/event_pipe.c $(B)/libuserev.a
+	@mkdir -p $(@D)
+	@echo '  CC      $< (static)'
+	$(Q)$(CC) -static -std=c17 -D_GNU_SOURCE -I. -Iclient $(WARNINGS) $(CFLAGS) $< $(B)/libuserev.a -o $@ -pthread
 
 $(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uapi.h
 	@mkdir -p $(@D)

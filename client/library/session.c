@@ -86,9 +86,14 @@ static void session_become_child(void)
 	}
 }
 
+int session_prepare(void)
+{
+	return lock_watch_forks(session_become_child);
+}
+
 int session_add(struct userev *userev)
 {
-	int r = lock_watch_forks(session_become_child);
+	int r = session_prepare();
 
 	if (r == 0)
 		LIST_INSERT_HEAD(&all, userev, entry);

@@ -10,6 +10,8 @@ enum { SESSION_PAUSE_MAX_MS = 5000 }; /* between two attempts to connect */
 /* For how long a call waits for connect() and for each answer. Tests shorten it. */
 extern int session_answer_timeout_ms;
 
+/* Before the first packet of the process. 0 or -ENOMEM. */
+int session_prepare(void);
 /* From now on the child of a fork drops the userev's connection. 0 or -ENOMEM. */
 int session_add(struct userev *);
 

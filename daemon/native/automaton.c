@@ -11,8 +11,11 @@
 
 #include "protocol/event/description.h"
 
-/* What a glob is for. */
+/* The key in the policy that a glob is from. */
 enum use { USE_DENY, USE_OWNED, USE_ALLOW, USE_PREFIX };
+
+/* The class of all characters that no name has. It leads to state 0. */
+enum { NO_CHARACTER = ADMISSION_CLASSES - 1 };
 
 struct glob {
 	enum use use;
@@ -31,16 +34,6 @@ struct builder {
 	bool has_allow, has_prefix;
 	bool failed;
 };
-
-static size_t class_of(size_t character)
-{
-	static const size_t upper = 26, letters = 52;
-
-	return character < upper     ? 10 + character
-	       : character < letters ? 36 + character - upper
-	       : character < 62	     ? character - letters
-				     : 62;
-}
 
 static bool set_has(const uint64_t *set, size_t place)
 {
@@ -188,7 +181,7 @@ static int build(struct builder *builder, uint16_t first, struct admission_state
 				free(next);
 				return builder->failed ? -ENOMEM : -E2BIG;
 			}
-			ret[i].next[class_of(character)] = (uint16_t)(first + state);
+			ret[i].next[character] = (uint16_t)(first + state);
 		}
 	}
 	free(next);
@@ -207,7 +200,11 @@ int automaton_make(const struct policy_rules *rules, uint16_t first, struct admi
 	return r;
 }
 
-void automaton_refuse_all(struct admission_state *ret)
+void automaton_begin(unsigned char classes[256], struct admission_state *ret)
 {
 	*ret = (struct admission_state){ .verdict = ADMISSION_NAME_BAD };
+	memset(classes, NO_CHARACTER, 256);
+	classes['\0'] = classes[' '] = ADMISSION_END;
+	for (size_t character = 0; glob_characters[character]; character++)
+		classes[(unsigned char)glob_characters[character]] = (unsigned char)character;
 }

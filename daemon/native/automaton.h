@@ -11,5 +11,5 @@
  * where a name begins. Returns how many there are; -E2BIG: more than `most`; or -ENOMEM.
  */
 int automaton_make(const struct policy_rules *, uint16_t first, struct admission_state *ret, size_t most);
-/* What state 0 is for all of them. */
-void automaton_refuse_all(struct admission_state *ret);
+/* State 0 of all of them, and the classes of characters. */
+void automaton_begin(unsigned char classes[256], struct admission_state *ret);

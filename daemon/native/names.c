@@ -28,7 +28,7 @@ void names_begin_anew(struct natives *natives)
 	natives->half = 1 - natives->half;
 	/* State 0 refuses. */
 	natives->next_state = natives->half * HALF + 1;
-	automaton_refuse_all(&natives->kernel->states[0]);
+	automaton_begin(natives->kernel->shared->classes, &natives->kernel->shared->states[0]);
 }
 
 /* Everything in the policy that decides about names: values of one policy are where they are. */
@@ -59,7 +59,7 @@ int names_find(struct natives *natives, const struct policy_rules *rules)
 	for (ruleset = natives->rulesets; ruleset; ruleset = ruleset->next)
 		if (ruleset->size == key.length && memcmp(ruleset->key, key.buffer, key.length) == 0)
 			return ruleset->first;
-	n = automaton_make(rules, first, &natives->kernel->states[first], (natives->half + 1) * HALF - first);
+	n = automaton_make(rules, first, &natives->kernel->shared->states[first], (natives->half + 1) * HALF - first);
 	if (n < 0)
 		return n;
 	natives->next_state = (uint16_t)(first + n);

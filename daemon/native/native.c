@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * With Native= in the policy, containers can have the kernel's own user_events_data, and programs of kernel/guard/admission.bpf.c decide about
+ * With Native= in the policy, containers can have the kernel's own user_events_data, and programs of kernel/guard/admission/ decide about
  * what is registered on it, while it is registered. The daemon tells them beforehand what they have to know, in memory that both have:
  * tenants (tenants.c), how many events each may have (accounts.c), and their names (names.c). Afterwards it reads what has happened.
  *
@@ -11,6 +11,7 @@
 #include "daemon/native/native.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 
 #include "daemon/native/state.h"
 #include "daemon/process/log.h"
@@ -21,7 +22,7 @@
 #include "kernel/uapi.h"
 #include "protocol/event/description.h"
 
-/* Beyond the second for which grants linger at least; see sweep() in admission.bpf.c. */
+/* Beyond the second for which grants linger at least; see sweep_all() in admission.bpf.c. */
 #define SWEEP_INTERVAL 1.1
 /* As for data files that nothing guards: see PROBE_INTERVAL. */
 #define LOOK_SECONDS 10.
@@ -129,8 +130,6 @@ static void on_notes(struct ev_loop *loop _unused_, ev_io *w, int events _unused
 
 /* --- the beginning --- */
 
-static const char no_bpf[] = "the unit of daemon or keeper does not allow bpf(2); see userevd-containers(7)";
-
 /* Without native events: nobody but root can open the file, and nobody is a tenant. */
 static void fail(struct natives *natives, const char *why)
 {
@@ -140,19 +139,20 @@ static void fail(struct natives *natives, const char *why)
 	natives_stop(natives);
 }
 
-/* An admin can remove the guard, and with it what holds programs to the policy. The daemon is no tenant, so it has to be refused. */
 static void on_look(struct ev_loop *loop _unused_, ev_timer *w, int events _unused_)
 {
 	struct natives *natives = container_of(w, struct natives, w_look);
+	TEXT(why, WIRE_SENTENCE_MAX + 1);
 
-	if (ioctl(natives->file, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM)
+	if (native_look(natives, natives->file, &why) == 0)
 		return;
-	fail(natives,
-	     "the kernel does not refuse registrations any more: was the guard removed? Programs can register on files that they "
-	     "have open; systemctl restart userevd-keeper loads the guard again");
+	text_printf(
+		&why,
+		" Files that programs have open are not protected; 'systemctl restart userevd-keeper' loads it again");
+	fail(natives, why.buffer);
 }
 
-static void begin_with(struct natives *natives, int fds[NATIVE_MAPS], int file)
+static void begin_with(struct natives *natives, int fds[NATIVE_FILES], int file)
 {
 	struct registry *registry = natives->registry;
 	struct admission_note note;
@@ -160,7 +160,7 @@ static void begin_with(struct natives *natives, int fds[NATIVE_MAPS], int file)
 	int r = native_new(fds, &natives->kernel);
 
 	if (r < 0) {
-		fail(natives, r == -EPERM ? no_bpf : strerror(-r));
+		fail(natives, strerror(-r));
 		return;
 	}
 	ev_io_init(&natives->w_notes, on_notes, natives->kernel->fd[NATIVE_NOTES], EV_READ);
@@ -169,7 +169,7 @@ static void begin_with(struct natives *natives, int fds[NATIVE_MAPS], int file)
 	while (native_read_note(natives->kernel, &note))
 		;
 	if (r == 0)
-		r = accounts_init(&natives->accounts, registry, natives->kernel->nodes);
+		r = accounts_init(&natives->accounts, registry, natives->kernel->shared->nodes);
 	if (r == 0)
 		r = tenants_watch(natives);
 	if (r < 0) {
@@ -180,9 +180,7 @@ static void begin_with(struct natives *natives, int fds[NATIVE_MAPS], int file)
 	}
 	ev_io_start(registry->loop, &natives->w_notes);
 	timer_repeat(registry->loop, &natives->w_sweep, on_sweep, SWEEP_INTERVAL);
-	natives->file = fcntl(file, F_DUPFD_CLOEXEC, 0);
-	if (natives->file >= 0)
-		timer_repeat(registry->loop, &natives->w_look, on_look, LOOK_SECONDS);
+	timer_repeat(registry->loop, &natives->w_look, on_look, LOOK_SECONDS);
 	*natives->why = '\0';
 	log_notice("containers with Native=yes can register by themselves on /run/userevd/native/user_events_data");
 	kernel_tell(registry->kernel, (struct kernel_call){ .op = KERNEL_NATIVE_ALLOW, .index = 1, .fd = -1 });
@@ -212,13 +210,14 @@ static void close_all(struct kernel_call *calls, size_t n)
 static void on_answers(void *data, struct kernel_call *calls, size_t n)
 {
 	struct natives *natives = data;
-	const struct kernel_call *file = &calls[NATIVE_MAPS], *reason = &calls[NATIVE_MAPS + 1];
+	const struct kernel_call *file = &calls[ANSWER_FILE], *reason = &calls[ANSWER_REASON];
+	struct kernel_call *to_look = &calls[ANSWER_FILE_TO_LOOK];
 	char why[WIRE_SENTENCE_MAX + 1] = "";
-	int fds[NATIVE_MAPS];
+	int fds[NATIVE_FILES];
 	size_t opened = 0;
 
 	natives->asking = false;
-	while (opened < NATIVE_MAPS && calls[opened].result == KERNEL_OK) {
+	while (opened < NATIVE_FILES && calls[opened].result == KERNEL_OK) {
 		fds[opened] = calls[opened].fd;
 		opened++;
 	}
@@ -227,17 +226,19 @@ static void on_answers(void *data, struct kernel_call *calls, size_t n)
 
 		why[MAX(length, 0)] = '\0';
 	}
-	/* Cancelled: at our end, or the keeper has gone, and the next one is asked. */
-	if (file->result == KERNEL_OK && opened == NATIVE_MAPS && !natives->kernel) {
+	/* Cancelled: the daemon ends, or the keeper has gone, and the next one is asked. */
+	if (file->result == KERNEL_OK && to_look->result == KERNEL_OK && opened == NATIVE_FILES && !natives->kernel) {
 		begin_with(natives, fds, file->fd);
-		memset(calls, 0xff, NATIVE_MAPS * sizeof(*calls)); /* it has the fds */
-	} else if (file->result == KERNEL_OK && opened == NATIVE_MAPS) {
+		memset(calls, 0xff, NATIVE_FILES * sizeof(*calls)); /* it has the fds */
+		/* The event of the proof ends with the other one. */
+		if (natives->kernel) {
+			natives->file = to_look->fd;
+			to_look->fd = -1;
+		}
+	} else if (file->result == KERNEL_OK && opened == NATIVE_FILES) {
 		prove_again(natives, file->fd);
 	} else if (file->result != -ECANCELED) {
-		fail(natives, *why ? why
-			      : calls[opened].result == -EPERM
-				      ? no_bpf
-				      : "the keeper was started without them: systemctl restart userevd-keeper");
+		fail(natives, *why ? why : "the keeper was started without them: systemctl restart userevd-keeper");
 	}
 	close_all(calls, n);
 }
@@ -247,8 +248,8 @@ static void ask_keeper(struct natives *natives)
 	natives->asking = true;
 	for (size_t i = 0; i < NATIVE_CALLS; i++)
 		natives->calls[i] = (struct kernel_call){ .op = KERNEL_NATIVE, .index = (uint32_t)i, .fd = -1 };
-	natives->calls[NATIVE_MAPS].index = KERNEL_NATIVE_FILE;
-	natives->calls[NATIVE_MAPS + 1].index = KERNEL_NATIVE_REASON;
+	natives->calls[ANSWER_FILE].index = natives->calls[ANSWER_FILE_TO_LOOK].index = KERNEL_NATIVE_FILE;
+	natives->calls[ANSWER_REASON].index = KERNEL_NATIVE_REASON;
 	kernel_submit(natives->registry->kernel, natives->calls, NATIVE_CALLS, on_answers, natives);
 }
 
@@ -301,6 +302,42 @@ void native_deinit(struct registry *registry)
 	registry->natives = NULL;
 }
 
+/* --- for clients --- */
+
+bool native_is_allowed(const struct tenant *tenant)
+{
+	const struct natives *natives = tenant->registry->natives;
+
+	return natives && natives->kernel && tenant->rules.values.value[POLICY_NATIVE]->number != POLICY_NATIVE_NO;
+}
+
+int native_open_file(const struct tenant *tenant, struct text *why)
+{
+	const struct natives *natives = tenant->registry->natives;
+	char path[64];
+	int fd;
+
+	if (tenant->rules.values.value[POLICY_NATIVE]->number == POLICY_NATIVE_NO) {
+		text_printf(
+			why,
+			"the policy lets programs of this tenant register through the daemon alone; ask the admin for Native=yes");
+		return -EPERM;
+	}
+	if (!natives || !natives->kernel) {
+		text_printf(why, "programs can't register by themselves on this machine: %s",
+			    natives && *natives->why ? natives->why : "it is not set up yet");
+		return -EPERM;
+	}
+	/* Another open file, of the same mount. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", natives->file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0) {
+		text_printf(why, "the kernel's file can't be opened: %s", strerror(errno));
+		return -errno;
+	}
+	return fd;
+}
+
 /* --- numbers --- */
 
 void native_state(const struct registry *registry, struct text *ret)
@@ -343,16 +380,12 @@ static char *canonical_text(const char *text, size_t *ret_name_length)
 	return strdup(text);
 }
 
-static bool list_add(struct native_list *list, const struct natives *natives, const struct admission_key *key,
-		     const struct admission_grant *grant)
+static void list_add(struct native_list *list, const struct natives *natives, const struct admission_listed *listed)
 {
-	const struct native_tenant *native = tenants_find(natives, key->tenant);
-	struct native_held *held = reallocarray(list->held, list->n + 1, sizeof(*held));
+	const struct native_tenant *native = tenants_find(natives, listed->key.tenant);
+	const struct admission_grant *grant = &listed->grant;
+	struct native_held *held = list->held + list->n;
 
-	if (!held)
-		return false;
-	list->held = held;
-	held += list->n;
 	*held = (struct native_held){ .tenant = native ? native->tenant : NULL,
 				      .pid = grant->pid,
 				      .uid = grant->uid,
@@ -360,20 +393,22 @@ static bool list_add(struct native_list *list, const struct natives *natives, co
 	held->text = canonical_text(grant->text, &held->name_length);
 	string_copy(held->comm, sizeof(held->comm), grant->comm);
 	list->n += held->text != NULL;
-	return held->text;
 }
 
 struct native_list native_list_make(const struct registry *registry)
 {
 	const struct natives *natives = registry->natives;
 	struct native_list list = { 0 };
-	struct admission_key key = { 0 };
-	struct admission_grant grant;
-	bool go_on = natives && natives->kernel;
+	struct admission_listed *listed;
+	size_t n;
 
-	/* The map's size is the end of a walk in which grants come and go, too. */
-	for (size_t i = 0; go_on && i < ADMISSION_GRANTS && native_next_grant(natives->kernel, &key, &grant) == 0; i++)
-		go_on = key.tenant == 0 || list_add(&list, natives, &key, &grant);
+	if (!natives || !natives->kernel || native_list(natives->kernel, &listed, &n) < 0)
+		return list;
+	list.held = calloc(n, sizeof(*list.held));
+	for (size_t i = 0; list.held && i < n; i++)
+		if (listed[i].key.tenant != NATIVE_PROVER)
+			list_add(&list, natives, &listed[i]);
+	free(listed);
 	if (list.n > 0)
 		qsort(list.held, list.n, sizeof(*list.held), compare_held);
 	return list;

@@ -21,6 +21,11 @@ void native_deinit(struct registry *);
 
 /* "on", or "off: " and why; "" where the policy has no Native=. */
 void native_state(const struct registry *, struct text *);
+/* Whether programs of this tenant may register by themselves now. */
+bool native_is_allowed(const struct tenant *);
+/* The kernel's file, opened for a program of this tenant. An fd, or a negative errno with a sentence. */
+int native_open_file(const struct tenant *, struct text *why);
+
 /* An event of a tenant's, and the process that has registered it last. */
 struct native_held {
 	char *text; /* canonical */

@@ -56,19 +56,20 @@ static void set_up(const struct natives *natives, struct admission_tenant *ret)
 {
 	static const char prefix[] = "userevd_proof_";
 	struct native *kernel = natives->kernel;
-	struct admission_state *state = &kernel->states[PROOF_RULES];
+	struct admission_state *state = &kernel->shared->states[PROOF_RULES];
 
-	/* The prefix, and then anything of letters. */
+	automaton_begin(kernel->shared->classes, &kernel->shared->states[0]);
+	/* The prefix, and then anything of small letters. */
 	memset(state, 0, ADMISSION_PROOF_STATES * sizeof(*state));
 	for (size_t i = 0; i + 1 < sizeof(prefix); i++)
 		state[i] = (struct admission_state){ .verdict = ADMISSION_NAME_DENIED };
 	for (size_t i = 0; i + 1 < sizeof(prefix); i++)
-		state[i].next[prefix[i] == '_' ? 62 : 36 + prefix[i] - 'a'] = (uint16_t)(PROOF_RULES + i + 1);
-	for (size_t i = 0; i < 26; i++)
-		state[sizeof(prefix) - 1].next[36 + i] = (uint16_t)(PROOF_RULES + sizeof(prefix) - 1);
-	automaton_refuse_all(&kernel->states[0]);
+		state[i].next[kernel->shared->classes[(unsigned char)prefix[i]]] = (uint16_t)(PROOF_RULES + i + 1);
+	for (unsigned letter = 'a'; letter <= 'z'; letter++)
+		state[sizeof(prefix) - 1].next[kernel->shared->classes[letter]] =
+			(uint16_t)(PROOF_RULES + sizeof(prefix) - 1);
 	for (size_t i = PROOF_QUOTA; i <= PROOF_POOL; i++)
-		quota_shared_allow((struct quota_shared *)(void *)&kernel->nodes[i], UINT32_MAX);
+		quota_shared_allow((struct quota_shared *)(void *)&kernel->shared->nodes[i], UINT32_MAX);
 	*ret = (struct admission_tenant){
 		.quota = PROOF_QUOTA, .share = PROOF_SHARE, .pool = PROOF_POOL, .rules = PROOF_RULES
 	};
@@ -93,7 +94,7 @@ static int try_all(struct native *kernel, int file, struct text *why)
 	trials[1].got = try_absent(file, FORBIDDEN);
 	trials[2].got = try_register(file, 0, ALLOWED);
 	/* Events of an earlier trial may be there still, and may end at any moment: with this limit there is no room in any case. */
-	quota_shared_allow((struct quota_shared *)(void *)&kernel->nodes[PROOF_QUOTA], 0);
+	quota_shared_allow((struct quota_shared *)(void *)&kernel->shared->nodes[PROOF_QUOTA], 0);
 	trials[3].got = try_register(file, 1, ANOTHER);
 	trials[4].got = ioctl(file, UAPI_IOCTL_DELETE, "userevd_proof_allowed") < 0 ? errno : 0;
 	trials[5].got = ioctl(file, UAPI_IOCTL_UNREGISTER, &end) < 0 ? errno : 0;
@@ -107,21 +108,45 @@ static int try_all(struct native *kernel, int file, struct text *why)
 	return 0;
 }
 
-int native_prove(const struct natives *natives, int file, struct text *why)
+/* A part of it, which makes no event. */
+static int try_refusal(int file, struct text *why)
+{
+	struct uapi_unregister end = { .size = sizeof(end), .disable_address = (uintptr_t)&words[3] };
+	const int got = try_absent(file, FORBIDDEN);
+
+	if (got == 0)
+		ioctl(file, UAPI_IOCTL_UNREGISTER, &end);
+	if (got == ENOMEM)
+		return 0;
+	text_printf(why, "the kernel takes names that it is to refuse: was a part of the guard removed?");
+	return -EOPNOTSUPP;
+}
+
+static int as_prover(const struct natives *natives, int file, bool is_look, struct text *why)
 {
 	struct native *kernel = natives->kernel;
 	struct admission_tenant tenant;
 	int r;
 
 	set_up(natives, &tenant);
-	r = native_set_tenant(kernel, 0, &tenant);
-	if (r < 0) {
-		text_printf(why, "can't write to the kernel's maps: %s", strerror(-r));
-		return r;
-	}
-	__atomic_store_n(&kernel->settings->prover, (unsigned long long)getpid(), __ATOMIC_SEQ_CST);
-	r = try_all(kernel, file, why);
-	__atomic_store_n(&kernel->settings->prover, 0, __ATOMIC_SEQ_CST);
-	(void)native_remove_tenant(kernel, 0);
+	(void)native_set_tenant(kernel, NATIVE_PROVER, &tenant);
+	__atomic_store_n(&kernel->shared->prover, (unsigned long long)getpid(), __ATOMIC_SEQ_CST);
+	r = is_look ? try_refusal(file, why) : try_all(kernel, file, why);
+	__atomic_store_n(&kernel->shared->prover, 0, __ATOMIC_SEQ_CST);
+	native_remove_tenant(kernel, NATIVE_PROVER);
 	return r;
+}
+
+int native_prove(const struct natives *natives, int file, struct text *why)
+{
+	return as_prover(natives, file, false, why);
+}
+
+/* An admin can remove the guard, and with it what holds programs to the policy. The daemon is no tenant, so it has to be refused. */
+int native_look(const struct natives *natives, int file, struct text *why)
+{
+	if (ioctl(file, UAPI_IOCTL_REGISTER, NULL) < 0 && errno == EPERM)
+		return as_prover(natives, file, true, why);
+	text_printf(why, "the kernel does not refuse registrations any more: was the guard removed?");
+	return -EOPNOTSUPP;
 }

@@ -45,7 +45,7 @@ static void tenant_give_back(struct natives *natives, struct native_tenant *nati
 
 static void tenant_remove(struct natives *natives, struct native_tenant *native)
 {
-	(void)native_remove_tenant(natives->kernel, native->cgroup);
+	native_remove_tenant(natives->kernel, native->cgroup);
 	tenant_give_back(natives, native);
 	HASH_DELETE(by_cgroup, natives->tenants, native);
 	free(native);
@@ -166,7 +166,9 @@ static void tenant_consider(struct natives *natives, const char *path, bool is_d
 		tenant_give_back(natives, native);
 	if (r < 0)
 		log_warning("programs of %s can't register by themselves: %s", path,
-			    r == -E2BIG ? "the rules for names take too many states" : strerror(-r));
+			    r == -E2BIG	   ? "the rules for names take too many states"
+			    : r == -ENOSPC ? "there is no room for another tenant"
+					   : strerror(-r));
 	if (native && (r < 0 || (!wanted && !is_inside_of_one(natives, path))))
 		tenant_remove(natives, native);
 	else if (native)
@@ -217,7 +219,7 @@ static void visit_children(struct natives *natives, const char *path, const char
 		closedir(stream);
 }
 
-/* What is inside of a tenant is the tenant's, unless it is one by default. */
+/* Cgroups inside of a tenant are not tenants, unless it is one by default. */
 static void visit(struct natives *natives, const char *path, unsigned depth)
 {
 	const struct registry *registry = natives->registry;
@@ -301,6 +303,17 @@ static void on_cgroups(struct ev_loop *loop _unused_, ev_io *w, int events _unus
 	tenants_share(natives);
 }
 
+/* The last daemon has entered them, and they have gone since. */
+static void forget_others(const struct natives *natives)
+{
+	const struct admission_tenant *tenants = natives->kernel->shared->tenants;
+
+	for (size_t i = 0; i < ADMISSION_TENANTS; i++)
+		if (tenants[i].cgroup != 0 && tenants[i].cgroup != ADMISSION_GONE &&
+		    !tenants_find(natives, tenants[i].cgroup))
+			native_remove_tenant(natives->kernel, tenants[i].cgroup);
+}
+
 int tenants_watch(struct natives *natives)
 {
 	natives->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -309,6 +322,7 @@ int tenants_watch(struct natives *natives)
 	ev_io_init(&natives->w_cgroups, on_cgroups, natives->inotify, EV_READ);
 	ev_io_start(natives->registry->loop, &natives->w_cgroups);
 	tenants_walk(natives);
+	forget_others(natives);
 	return 0;
 }
 

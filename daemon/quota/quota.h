@@ -30,7 +30,7 @@ struct quota {
 	struct quota_shared *shared; /* NULL: nobody else counts here */
 };
 
-/* What the kernel counts there. */
+/* As the kernel has counted. */
 static inline uint32_t quota_shared_used(const struct quota_shared *shared)
 {
 	return shared ? __atomic_load_n(&shared->used, __ATOMIC_SEQ_CST) : 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
+#include "daemon/native/native.h"
 #include "daemon/requests/requests.h"
 
 #include "daemon/registry/own_trace.h"
@@ -20,6 +21,8 @@ static uint64_t hello_features(const struct tenant *tenant)
 		features |= WIRE_FEATURE_MUTED;
 	if (silence_is_possible(tenant->registry) && rules_trace_bytes(tenant) > 0)
 		features |= WIRE_FEATURE_OWN_TRACES;
+	if (native_is_allowed(tenant))
+		features |= WIRE_FEATURE_NATIVE;
 	return features;
 }
 

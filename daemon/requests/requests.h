@@ -17,5 +17,7 @@ int handle_watch(struct client *, const struct message *);
 int handle_query(struct client *, const struct message *);
 /* TRACE_OWN → TRACING_OWN with a socket for the records of the tenant's own events. */
 int handle_trace_own(struct client *, const struct message *);
+/* NATIVE → NATIVE_FILE with the kernel's own file, opened for it. */
+int handle_native(struct client *, const struct message *);
 /* LOST: the library's count of records that found no room. */
 int handle_lost(struct client *, const struct message *);

@@ -7,6 +7,7 @@
 
 #include <bpf/bpf.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "kernel/guard/admission.h"
@@ -14,7 +15,7 @@
 
 #include "admission.skel.h"
 
-/* The guard's program goes on to this one; the others are attached. The sweep is run by the daemon. */
+/* The others are what the guard's program goes on to, and files. */
 static const char *const attached[] = { "name_copied", "refuse_new", "reference_added", "file_closed",
 					"event_ended", "lock_file",  "chmod_file",	"chown_file" };
 
@@ -78,6 +79,25 @@ static int pin_first(const struct admission_bpf *skeleton, enum guard_kind kind)
 	return bpf_map_update_elem(map, &zero, &fd, BPF_ANY) < 0 ? -errno : 0;
 }
 
+/* A file whose reader runs the program with each element of the map. For everybody who can enter the directory, or is given it. */
+static int pin_file(const struct bpf_program *program, const struct bpf_map *map, const char *path)
+{
+	union bpf_iter_link_info info = { .map.map_fd = (unsigned)bpf_map__fd(map) };
+	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(program, &options);
+	int r;
+
+	if (!link)
+		return -errno;
+	r = guard_unpin(path);
+	if (r == 0)
+		r = bpf_link__pin(link, path);
+	if (r == 0 && chmod(path, 0444) < 0)
+		r = -errno;
+	bpf_link__destroy(link);
+	return r;
+}
+
 /* Attached to what they follow before what they precede, so that no registration is seen in part. */
 static int pin_all(const struct admission_bpf *skeleton, enum guard_kind kind, const char *name)
 {
@@ -88,9 +108,9 @@ static int pin_all(const struct admission_bpf *skeleton, enum guard_kind kind, c
 	for (size_t i = 0; i < ARRAY_SIZE(attached) && r == 0; i++)
 		r = pin_link(skeleton, attached[i]);
 	if (r == 0)
-		r = guard_unpin(ADMISSION_MAP "sweep");
+		r = pin_file(skeleton->progs.sweep, skeleton->maps.globals, ADMISSION_MAP "sweep");
 	if (r == 0)
-		r = bpf_program__pin(skeleton->progs.sweep, ADMISSION_MAP "sweep");
+		r = pin_file(skeleton->progs.list, skeleton->maps.grants, ADMISSION_MAP "list");
 	if (r == 0)
 		r = guard_unpin(name);
 	if (r == 0 && rename("new", name) < 0)
@@ -134,14 +154,17 @@ static int unpin_other(const char *name, void *data)
 
 static int set_inode(uint64_t inode)
 {
-	_cleanup_(fd_closep) int map = bpf_obj_get(ADMISSION_MAP "settings");
-	struct admission_settings settings;
-	uint32_t zero = 0;
+	_cleanup_(fd_closep) int map = bpf_obj_get(ADMISSION_MAP "shared");
+	struct admission_shared *shared;
 
-	if (map < 0 || bpf_map_lookup_elem(map, &zero, &settings) < 0)
+	if (map < 0)
 		return -errno;
-	settings.inode = inode;
-	return bpf_map_update_elem(map, &zero, &settings, BPF_ANY) < 0 ? -errno : 0;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, map, 0);
+	if (shared == MAP_FAILED)
+		return -errno;
+	__atomic_store_n(&shared->inode, inode, __ATOMIC_SEQ_CST);
+	munmap(shared, sizeof(*shared));
+	return 0;
 }
 
 int guard_admission_ensure(uint64_t inode, struct text *why)

@@ -13,12 +13,15 @@
 /* The version of the maps' layout: as GUARD_LAYOUT. */
 #define ADMISSION_LAYOUT  "1"
 #define ADMISSION_MAP	  "native" ADMISSION_LAYOUT "-"
-#define ADMISSION_PROGRAM "admission" ADMISSION_LAYOUT "-"
+#define ADMISSION_PROGRAM "admitting" ADMISSION_LAYOUT "-"
 
 enum {
+	/* Powers of two. */
 	ADMISSION_NODES = 16384,
-	ADMISSION_TENANTS = 4096,
+	ADMISSION_TENANTS = 8192,
 	ADMISSION_STATES = 16384,
+	ADMISSION_NOTES = 1 << 18, /* bytes */
+	ADMISSION_PROBES = 16,	   /* entries behind the one that a tenant's number leads to, in which it may be */
 	ADMISSION_FILES = 65536,
 	ADMISSION_GRANTS = 65536,
 	ADMISSION_RESERVES = 4,	   /* of a tenant */
@@ -26,15 +29,11 @@ enum {
 	ADMISSION_PROOF_STATES = 32,
 	ADMISSION_DEPTH = 28,	  /* nodes from a tenant up to the root */
 	ADMISSION_CLASSES = 64,	  /* of characters */
+	ADMISSION_END = 64,	  /* the class of NUL and blank, which end a name */
 	ADMISSION_TEXT = 512,	  /* the longest description that the kernel takes, with its NUL */
 	ADMISSION_NAME_MAX = 200, /* as DESCRIPTION_NAME_MAX */
 	ADMISSION_NAME = 256,	  /* bytes of a name in a note */
 	ADMISSION_PATH = 496,
-};
-
-struct admission_settings {
-	unsigned long long inode;  /* of user_events_data: the loader writes it */
-	unsigned long long prover; /* the process of the daemon while it tries these programs, as tenant 0; 0: none */
 };
 
 /* Where charges count: a quota of the daemon's, a reserve, a fair share, or the machine's pool. Number 0 is none. */
@@ -46,16 +45,28 @@ struct admission_node {
 	char path[ADMISSION_PATH];
 };
 
-/* By the number of its cgroup. Number 0 is the prover. */
+/*
+ * The daemon adds 1 to `turn` before it writes the rest of an entry, and again behind that: if the kernel finds an odd number, or another
+ * number afterwards, what it has read is of no use. An entry is in one of the ADMISSION_PROBES places from admission_hash() on.
+ */
 struct admission_tenant {
+	unsigned long long
+		cgroup; /* its number; 0: free; ADMISSION_GONE: free, and those behind it have to be looked at, too */
+	unsigned int turn;
+	unsigned int flags;
 	unsigned int quota;			   /* a node; 0: it may register nothing */
 	unsigned int share;			   /* a node: of the machine's pool */
 	unsigned int pool;			   /* the node that the pool is */
 	unsigned int rules;			   /* the state in which a name begins */
 	unsigned int reserves[ADMISSION_RESERVES]; /* nodes */
-	unsigned int flags;
-	unsigned int pad;
 };
+
+#define ADMISSION_GONE (~0ULL)
+
+static inline unsigned int admission_hash(unsigned long long cgroup)
+{
+	return (unsigned int)(cgroup * 0x9E3779B97F4A7C15ULL >> 32) & (ADMISSION_TENANTS - 1);
+}
 
 enum {
 	ADMISSION_MULTI_FORMAT = 1, /* the tenant may use it */
@@ -65,12 +76,23 @@ enum {
 
 /*
  * A state of the automaton that reads names: where it goes from here with each class of characters, and what holds for a name that ends
- * here. State 0 is where every name is refused. Characters: 0 to 9, A to Z, a to z, _, and all others.
+ * here. State 0 is where every name is refused.
  */
 struct admission_state {
 	unsigned short next[ADMISSION_CLASSES];
 	unsigned int verdict; /* enum admission_verdict */
 	unsigned int pad;     /* elements of an array begin at multiples of eight bytes */
+};
+
+/* Memory of the kernel and the daemon. */
+struct admission_shared {
+	unsigned long long inode; /* of user_events_data: the loader writes it */
+	unsigned long long
+		prover; /* the process of the daemon while it tries these programs, as the last tenant; 0: none */
+	unsigned char classes[256]; /* of characters */
+	struct admission_tenant tenants[ADMISSION_TENANTS + 1];
+	struct admission_state states[ADMISSION_STATES];
+	struct admission_node nodes[ADMISSION_NODES];
 };
 
 enum admission_verdict {
@@ -95,18 +117,32 @@ struct admission_key {
 	unsigned long long event;  /* the kernel's address of it */
 };
 
+/* The nodes in which it is counted. */
+struct admission_charge {
+	unsigned int quota;
+	unsigned int reserve; /* 0: the share and the pool */
+	unsigned int share;
+	unsigned int pool;
+};
+
 struct admission_grant {
 	unsigned int
-		files; /* open files with a reference; 0: it lingers, perhaps held by memory that the kernel enables */
-	unsigned int place;		 /* the node of the reserve that is filled; 0: the pool */
-	struct admission_tenant charged; /* as it was then */
-	unsigned int pid;		 /* of the process that registered it last */
+		files; /* open ones with a reference; 0: it lingers, perhaps held by memory that the kernel enables */
+	unsigned int pid; /* of the process that registered it last */
 	unsigned int uid;
-	unsigned int violation;	  /* enum admission_verdict */
-	unsigned int swept;	  /* the sweep that has seen it in use */
+	unsigned int violation; /* enum admission_verdict */
+	struct admission_charge charge;
+	unsigned int swept; /* the sweep that has seen it in use */
+	unsigned int pad;
 	unsigned long long since; /* it lingers, in nanoseconds of the boot clock */
 	char comm[16];
 	char text[ADMISSION_TEXT];
+};
+
+/* What the list of grants consists of. */
+struct admission_listed {
+	struct admission_key key;
+	struct admission_grant grant;
 };
 
 /* A file, by the kernel's address. */
@@ -131,6 +167,5 @@ enum admission_news {
 	ADMISSION_GRANTED,
 	ADMISSION_REFUSED,
 	ADMISSION_VIOLATED, /* it has joined an event that it may not have */
-	ADMISSION_LINGERS,  /* a sweep may find that nobody holds it any more */
-	ADMISSION_ENDED,
+	ADMISSION_LINGERS,  /* a sweep may find that nobody holds it any more; not told again before the next sweep */
 };

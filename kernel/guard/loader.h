@@ -6,7 +6,7 @@
  *	mounts2			the map of the guarded mounts, of layout 2
  *	admission2-KIND		an array for the program that file_ioctl goes on to; see admission.c
  *	native1-NAME		the maps of admission.bpf.c
- *	admission1-HASH/	its links, and the program of a sweep
+ *	admitting1-HASH/	its links, and the program of a sweep
  *	program2-HASH/		all programs of layout 2 of one build: the directory gets this name when it is complete
  *		file_ioctl …	the link that attaches the program of this hook, and beside it
  *		file_ioctl-program

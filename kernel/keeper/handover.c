@@ -15,7 +15,7 @@
 
 static const char outcome_name[] = "outcome";
 
-enum { READ_ONLY = 2, NATIVE, LISTENER, FILES };
+enum { READ_ONLY = 2, LISTENER = 8, FILES };
 
 static const struct {
 	const char *name;
@@ -24,7 +24,11 @@ static const struct {
 	{ "tracefs", offsetof(struct preparation, mounts.tracefs) },
 	{ "pages", offsetof(struct preparation, mounts.pages) },
 	[READ_ONLY] = { "pages-read-only", offsetof(struct preparation, mounts.pages_read_only) },
-	[NATIVE] = { "native", offsetof(struct preparation, mounts.native) },
+	{ "native", offsetof(struct preparation, mounts.native) },
+	{ "native-shared", offsetof(struct preparation, mounts.native_files[NATIVE_SHARED]) },
+	{ "native-notes", offsetof(struct preparation, mounts.native_files[NATIVE_NOTES]) },
+	{ "native-list", offsetof(struct preparation, mounts.native_files[NATIVE_LIST]) },
+	{ "native-sweep", offsetof(struct preparation, mounts.native_files[NATIVE_SWEEP]) },
 	[LISTENER] = { "keeper", offsetof(struct preparation, listener) }, /* from systemd */
 };
 

@@ -18,7 +18,13 @@ struct preparation {
 #define PREPARATION_NONE                                                                                               \
 	(struct preparation)                                                                                           \
 	{                                                                                                              \
-		.listener = -1, .mounts = {.tracefs = -1, .pages = -1, .pages_read_only = -1, .native = -1 }           \
+		.listener = -1, .mounts = {                                                                            \
+			.tracefs = -1,                                                                                 \
+			.pages = -1,                                                                                   \
+			.pages_read_only = -1,                                                                         \
+			.native = -1,                                                                                  \
+			.native_files = { -1, -1, -1, -1 }                                                             \
+		}                                                                                                      \
 	}
 
 void preparation_deinit(struct preparation *);

@@ -22,6 +22,7 @@
 #include "kernel/keeper/native.h"
 #include "kernel/keeper/options.h"
 #include "kernel/keeper/serve.h"
+#include "kernel/native.h"
 #include "kernel/privileges.h"
 #include "kernel/probe.h"
 #include "kernel/program.h"
@@ -41,6 +42,21 @@ static int detect_backend(const struct keeper_options *options, struct preparati
 	return why->length > 0 ? -EOPNOTSUPP : 0;
 }
 
+#define GUARD_DIRECTORY "/sys/fs/bpf/userevd" /* see userevd-guard(8) */
+
+static int open_native(int files[NATIVE_FILES], char *why, size_t size)
+{
+	for (enum native_file i = 0; i < NATIVE_FILES; i++) {
+		files[i] = native_pin_open(GUARD_DIRECTORY, i);
+		if (files[i] < 0) {
+			snprintf(why, size, "can't open what userevd-guard has made in " GUARD_DIRECTORY ": %s",
+				 strerror(-files[i]));
+			return files[i];
+		}
+	}
+	return 0;
+}
+
 /* Without programs in the kernel that admit native events there are none. */
 static void admit_native(const struct keeper_options *options, const char *guard, uint64_t inode,
 			 struct preparation *preparation)
@@ -51,7 +67,8 @@ static void admit_native(const struct keeper_options *options, const char *guard
 
 	if (!preparation->guarded)
 		snprintf(why, size, "there is no guard");
-	else if (keeper_guard_admit(guard, mounts->tracefs_id, options->prepare, inode, why, size) == 0)
+	else if (keeper_guard_admit(guard, mounts->tracefs_id, options->prepare, inode, why, size) == 0 &&
+		 open_native(mounts->native_files, why, size) == 0)
 		return;
 	mounts->native = fd_close(mounts->native);
 }

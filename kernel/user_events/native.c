@@ -7,10 +7,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "kernel/native.h"
-
-#define GUARD_DIRECTORY "/sys/fs/bpf/userevd" /* see userevd-guard(8) */
-
 /* Opened once more, it has the same mount, and nothing is registered on it. */
 static int native_reopen(int file)
 {
@@ -19,6 +15,13 @@ static int native_reopen(int file)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int copy(int file)
+{
+	const int fd = fcntl(file, F_DUPFD_CLOEXEC, 0);
+
 	return fd < 0 ? -errno : fd;
 }
 
@@ -42,8 +45,8 @@ int on_native(struct user_events *user_events, struct kernel_call *call, const s
 		return KERNEL_E_UNSUPPORTED;
 	else if (call->index == KERNEL_NATIVE_FILE)
 		r = native_reopen(mounts->native);
-	else if (call->index < NATIVE_MAPS)
-		r = native_pin_open(GUARD_DIRECTORY, (enum native_map)call->index);
+	else if (call->index < NATIVE_FILES)
+		r = copy(mounts->native_files[call->index]);
 	else
 		return -EINVAL;
 	if (r < 0)

@@ -11,6 +11,7 @@
 
 #include "kernel/bits.h"
 #include "kernel/kernel.h"
+#include "kernel/native.h"
 #include "kernel/page_file.h"
 #include "kernel/user_events/spawner.h"
 #include "protocol/base/table.h"
@@ -28,6 +29,7 @@ struct mounts {
 	int pages_read_only; /* the same files; before Linux 6.4 a mount of tracefs */
 	uint64_t tracefs_id; /* of the mount, for the guard */
 	int native;	     /* the file that containers get; -1: they get none */
+	int native_files[NATIVE_FILES];
 };
 
 /* Bytes of the data file for streams' locks. */

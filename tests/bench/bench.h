@@ -87,6 +87,7 @@ struct broker {
 	const char *option;  /* one more option of an installed daemon, or NULL */
 	bool installed; /* as systemd starts it: sockets that outlive daemon and keeper, with ledger and deposits */
 	bool counted;	/* daemon and keeper run under callgrind; only with `installed` */
+	bool native;	/* with native events; only with `installed` */
 	/* Set by it. */
 	char directory[64];
 	char socket[96];

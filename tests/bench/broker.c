@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "protocol/transport.h"
 #include "tests/bench/bench.h"
@@ -19,7 +20,7 @@ enum {
 	ARGUMENTS_MAX = 24,
 	BACKLOG = 4096,
 	FAMILY_MAX = 256,
-	FDS_MAX = 8,
+	FDS_MAX = 16,
 	ATTEMPTS = 5,
 	REST = 2000
 };
@@ -167,6 +168,7 @@ static unsigned prepare_keeper(const struct broker *broker, int *fds, char *name
 	struct sockaddr_un address;
 	char path[128], text[256];
 	struct fdset passed = { 0 };
+	bool has_ended = false;
 	unsigned n = 0;
 	socklen_t length;
 	ssize_t got;
@@ -180,11 +182,20 @@ static unsigned prepare_keeper(const struct broker *broker, int *fds, char *name
 	if (pid == 0) {
 		enter_cgroup(keeper_cgroup);
 		setenv("NOTIFY_SOCKET", path, 1);
-		execl(built("userevd-keeper"), "userevd-keeper", "--prepare", "--guard=prefer", NULL);
+		execl(built("userevd-keeper"), "userevd-keeper", "--prepare", "--guard=prefer",
+		      broker->native ? "--native=yes" : "--native=no", NULL);
 		_exit(127);
 	}
-	finish(pid, 0);
-	while ((got = transport_receive_fds(store, text, sizeof(text) - 1, &passed, MSG_DONTWAIT)) > 0) {
+	/* The socket holds ten messages, so they are read while it writes. */
+	for (;;) {
+		has_ended |= waitpid(pid, NULL, WNOHANG) == pid;
+		got = transport_receive_fds(store, text, sizeof(text) - 1, &passed, MSG_DONTWAIT);
+		if (got <= 0 && has_ended)
+			break;
+		if (got <= 0) {
+			usleep(REST);
+			continue;
+		}
 		text[got] = '\0';
 		if (passed.count > 0) {
 			const char *name = strstr(text, "FDNAME=") + strlen("FDNAME=");
@@ -209,6 +220,9 @@ static void start_keeper(struct broker *broker)
 	/* systemd-tmpfiles makes it. */
 	mkdir("/run/userevd-keeper", 0755);
 	mkdir("/run/userevd-keeper/pages", 0755);
+	if (broker->native &&
+	    !run((const char *const[]){ built("userevd-keeper"), "--mount-native", "--native=yes", NULL }))
+		fail("userevd-keeper --mount-native");
 	n += prepare_keeper(broker, fds + 1, names, sizeof(names));
 	add_program(broker, argv, "userevd-keeper");
 	add(argv, "--hold=60");

@@ -22,20 +22,20 @@ BEGIN, END = "<!-- tables: written by make bench REPORT=1 -->", "<!-- end of the
 # In the order of the report.
 NATIVE = ["off", "macro", "embedded", "start", "declared", "two", "connections", "quota", "reload", "idle"]
 # Measured by the guest's clock, which counts instructions.
-COUNTED = ["off", "record", "macro", "start", "declared", "shared", "register", "growth", "neighbour"]
+COUNTED = ["off", "record", "macro", "start", "declared", "shared", "register", "growth", "neighbour", "admission"]
 # These wait for a disk, a timer or an RCU grace period, where the clock of instructions jumps, or need no clock.
 TIMED = ["tail", "switch", "restart", "idle", "count"]
 # Each in a guest of its own, because it leaves up to 30,000 events, which the kernel deletes slowly.
-ALONE = ["growth", "neighbour", "idle", "count"]
+ALONE = ["growth", "neighbour", "idle", "count", "admission"]
 # Where the kernel has no room for 30,000 events and no guard.
-NOT_ON = {"6.1": ["neighbour", "count"]}
+NOT_ON = {"6.1": ["neighbour", "count", "admission"]}
 # Left out with --quick.
 LEFT_OUT = {"6.1": ["start", "declared", "shared", "register", "tail", "switch", "restart", "idle"]}
 # Seconds: of a program, and of a guest with all of them.
 LIMITS = {False: (900, 1800), True: (300, 600)}
 
 # What --check runs, on this kernel, and its table of limits.
-CHECKED = ["off", "macro", "record", "start", "register", "shared"]
+CHECKED = ["off", "macro", "record", "start", "register", "shared", "admission"]
 CHECKED_KERNEL = "6.12"
 CHECK_LIMITS = HERE / "limits.txt"
 # A limit is the measured ratio and this margin. Ratios repeat within 1 %.

@@ -3,8 +3,10 @@
 /* The daemon has the kernel admit native events by its policy, with one account for them and for those of its socket. As root, in a guest. */
 
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "client/userev.h"
 #include "tests/guard/loader.h"
 #include "tests/guard/native_program.h"
 #include "tests/guard/stand_in.h"
@@ -13,6 +15,7 @@
 #include "tests/integration/machine.h"
 #include "tests/integration/pair.h"
 #include "tests/integration/policy.h"
+#include "tests/integration/raw.h"
 
 #define POLICY                                                                                                         \
 	"[/native-*]\nTenant=yes\nNative=yes\nMaxEvents=4\nNativeViolations=log\nDenyEvents=secret_*\n"                \
@@ -52,6 +55,7 @@ NATIVE_TEST(program_gets_what_the_policy_allows)
 	char text[32];
 
 	ck_assert(eventually(log_has(fixture, "can register by themselves")));
+	ck_assert(eventually(access("/sys/kernel/tracing/events/user_events/userevd_proof_allowed", F_OK) < 0));
 	start(fixture, &program, "native-a");
 	ck_assert_int_eq(native_register(&program, 0, 1, "secret_name u32 x", 0), EPERM);
 	ck_assert(eventually(log_has(fixture, "DenyEvents= has its name")));
@@ -131,6 +135,46 @@ NATIVE_TEST(events_are_listed_with_tenant_and_process)
 	end(&program, "native-a");
 }
 
+NATIVE_TEST(daemon_opens_the_file_for_those_who_pass_it_on)
+{
+	struct native_program program;
+	struct raw_reply reply;
+	struct actor actor;
+	int stranger, file;
+
+	start(fixture, &program, "native-a");
+	cgroup_make("native-b");
+	actor = actor_in(fixture, "/sys/fs/cgroup/native-b", 0);
+	raw_packet(KIND_NATIVE);
+	raw_ask(actor.socket, KIND_NATIVE_FILE, &reply);
+	ck_assert_uint_eq(reply.fds.count, 1);
+	native_take(&program, 1, reply.fds.fd[0]);
+	raw_reply_deinit(&reply);
+	/* The tenant that registers on it is charged, not the one that has asked for it. */
+	ck_assert_int_eq(native_register(&program, 1, 1, "passed u32 x", 0), 0);
+	ck_assert(prints(fixture, "\"tenant\":\"/native-a\"",
+			 (const char *const[]){ built("userevctl"), json_events[1], json_events[2], NULL }));
+	stranger = fixture_client(fixture);
+	raw_packet(KIND_NATIVE);
+	raw_send(stranger);
+	raw_receive(stranger, &reply);
+	ck_assert_uint_eq(reply.message.kind, KIND_ERROR);
+	raw_reply_deinit(&reply);
+	close(stranger);
+	ck_assert_int_eq(userev_native_file(fixture->socket), -EPERM);
+	ck_assert_msg(strstr(userev_refusal(), "Native=yes"), "%s", userev_refusal());
+	cgroup_enter("native-b");
+	file = userev_native_file(fixture->socket);
+	cgroup_enter("");
+	ck_assert_int_ge(file, 0);
+	close(file);
+	close(actor.socket);
+	fd_close(actor.page);
+	actor_leave(&actor);
+	end(&program, "native-a");
+	rmdir("/sys/fs/cgroup/native-b");
+}
+
 NATIVE_TEST(reserve_is_kept_for_its_section, .options = { "--capacity=4" })
 {
 	struct native_program program, other;
@@ -188,6 +232,19 @@ NATIVE_TEST(removed_guard_ends_native_events)
 	tally_take_at_rest(fixture, &fixture->before);
 }
 
+NATIVE_TEST(part_of_the_guard_that_is_removed_is_missed)
+{
+	char name[512], path[640];
+
+	ck_assert(eventually(log_has(fixture, "can register by themselves")));
+	find_pinned("admitting1-", name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s/refuse_new", loader_directory, name);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert(eventually(log_has(fixture, "was a part of the guard removed?")));
+	ck_assert(eventually(access("/sys/kernel/tracing/events/user_events/unproved_by_userevd", F_OK) < 0));
+	tally_take_at_rest(fixture, &fixture->before);
+}
+
 /* A container that crashes in a loop, and leaves events behind each time, gains nothing. */
 NATIVE_TEST(cgroup_that_is_made_again_pays_for_the_last_one)
 {
@@ -209,11 +266,8 @@ NATIVE_TEST(cgroup_that_is_made_again_pays_for_the_last_one)
 	end(&keeper, "native-b");
 }
 
-PAIR_TEST(charges_survive_each_restart, "--guard=prefer")
+static void restart_natively(struct fixture *fixture, struct pair *pair)
 {
-	enum { ROUNDS = 6 };
-	struct native_program program;
-
 	fixture_write_policy(fixture, POLICY);
 	pair->native = "--native=yes";
 	pair_end_daemon(pair, SIGTERM);
@@ -221,9 +275,55 @@ PAIR_TEST(charges_survive_each_restart, "--guard=prefer")
 	pair_start_keeper(pair);
 	pair_start_daemon(pair);
 	pair_wait(pair);
+}
+
+struct wanted {
+	const char *tenant;
+	uint64_t native_events;
+};
+
+static void take_row(void *data, struct cursor row)
+{
+	struct wanted *wanted = data;
+	char tenant[256];
+
+	row_get_string(row, "tenant", tenant, sizeof(tenant));
+	if (streq(tenant, wanted->tenant))
+		wanted->native_events = row_get_u64(row, "native_events");
+}
+
+static uint64_t natives_of(const struct fixture *fixture, const char *tenant)
+{
+	struct wanted wanted = { .tenant = tenant };
+
+	ask_rows(fixture, KIND_TENANTS, take_row, &wanted);
+	return wanted.native_events;
+}
+
+/* The next keeper loads them as if it were of another build. */
+static void rename_programs(void)
+{
+	char name[512], path[640], other[640];
+
+	find_pinned("admitting1-", name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", loader_directory, name);
+	snprintf(other, sizeof(other), "%s/admitting1-0000000000000000", loader_directory);
+	ck_assert_int_eq(rename(path, other), 0);
+}
+
+/* While programs come and go, both are killed in turn and at once, and the guard is loaded anew. */
+PAIR_TEST(charges_survive_each_restart, "--guard=prefer")
+{
+	const char *kills = getenv("NATIVE_KILLS");
+	const unsigned rounds = kills ? (unsigned)atoi(kills) : 6;
+	struct native_program program, busy;
+
+	restart_natively(fixture, pair);
 	start(fixture, &program, "native-a");
 	register_many(&program, 3);
-	for (unsigned i = 0; i < ROUNDS; i++) {
+	start(fixture, &busy, "native-b");
+	ck_assert_int_eq(native_churn(&busy, "busy_%u u32 x"), 0);
+	for (unsigned i = 0; i < rounds; i++) {
 		if (i % 3 != 1)
 			pair_end_daemon(pair, SIGKILL);
 		if (i % 3 != 0)
@@ -233,16 +333,37 @@ PAIR_TEST(charges_survive_each_restart, "--guard=prefer")
 			ck_assert_int_eq(native_register(&program, 0, 4, "fourth u32 x", 0), 0);
 		ck_assert_int_eq(native_register(&program, 0, 10, "fifth u32 x", 0), EDQUOT);
 		ck_assert_int_eq(native_register(&program, 0, 10, "secret_name u32 x", 0), EPERM);
+		if (i % 4 == 3 && !pair->keeper)
+			rename_programs();
 		if (!pair->keeper)
 			pair_start_keeper(pair);
 		if (!pair->daemon)
 			pair_start_daemon(pair);
 		pair_wait(pair);
-		ck_assert_uint_eq(status_number(fixture, "native_events"), 4);
+		ck_assert_uint_eq(natives_of(fixture, "/native-a"), 4);
+		ck_assert_uint_le(natives_of(fixture, "/native-b"), 4);
 		ck_assert_int_eq(native_register(&program, 0, 10, "fifth u32 x", 0), EDQUOT);
 	}
+	end(&busy, "native-b");
 	end(&program, "native-a");
 	ck_assert(eventually(status_number(fixture, "native_events") == 0));
+}
+
+/* The guard needs types that some kernels are built without. */
+PAIR_TEST(without_btf_nothing_is_offered, "--guard=prefer")
+{
+	char sums[32768];
+	bool is_off;
+
+	ck_assert_int_eq(loader("--remove"), 0);
+	ck_assert_int_eq(mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL), 0);
+	restart_natively(fixture, pair);
+	ck_assert_int_eq(
+		run_command(fixture, sums, sizeof(sums), (const char *const[]){ built("userevctl"), "status", NULL }),
+		0);
+	is_off = strstr(sums, "Native: off: there is no guard");
+	ck_assert_int_eq(umount("/sys/kernel/btf"), 0);
+	ck_assert_msg(is_off, "%s", sums);
 }
 
 int main(void)

@@ -62,13 +62,6 @@ has_backend()
 	says "\"backend\":\"$1\".*\"guard\":\"$2\"" userevctl status --json
 }
 
-# The units let daemon and keeper call bpf(2) for native events: by the commands of the manual.
-allow_bpf()
-{
-	sed -n '/^# printf .*SystemCallFilter=bpf/,/^\.Ed/p' systemd/userevd-containers.7 | sed '$d; s/\\e/\\/g; s/^# //' >$TMPDIR/allow.sh &&
-		cat $TMPDIR/allow.sh && (cd "$TMPDIR" && bash -e allow.sh) && within 120 userevctl status
-}
-
 # kill_all UNIT…: kills all processes of their cgroups, and waits for new ones.
 kill_all()
 {

@@ -328,6 +328,7 @@ static const struct kind kinds[] = {
 	{ "LOST", KIND_LOST, 0, say_lost, lost_again },
 	{ "TRACE_OWN", KIND_TRACE_OWN, 0, say_strings, strings_again },
 	{ "TRACED", KIND_TRACED, 0, say_traced, traced_again },
+	{ "NATIVE", KIND_NATIVE, 0, say_nothing, nothing_again },
 	{ "ERROR", KIND_ERROR, 0, say_error, error_again },
 	{ "ROWS", KIND_ROWS, 0, say_rows, rows_again },
 	{ "SYNC", KIND_SYNC, 0, say_nothing, nothing_again },

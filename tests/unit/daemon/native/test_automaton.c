@@ -9,6 +9,7 @@
 
 enum { STATES = 4096, FIRST = 7 };
 static struct admission_state states[FIRST + STATES];
+static unsigned char classes[256];
 
 /* As the kernel does it. */
 static enum admission_verdict follow(const char *name)
@@ -16,14 +17,7 @@ static enum admission_verdict follow(const char *name)
 	uint16_t state = FIRST;
 
 	for (const char *at = name; *at; at++) {
-		const char c = *at;
-		const int class = c >= '0' && c <= '9'	 ? c - '0'
-				  : c >= 'A' && c <= 'Z' ? 10 + c - 'A'
-				  : c >= 'a' && c <= 'z' ? 36 + c - 'a'
-				  : c == '_'		 ? 62
-							 : 63;
-
-		state = states[state].next[class];
+		state = states[state].next[classes[(unsigned char)*at]];
 	}
 	return (enum admission_verdict)states[state].verdict;
 }
@@ -31,7 +25,7 @@ static enum admission_verdict follow(const char *name)
 static int make(const struct policy *policy, const char *path, struct policy_rules *rules)
 {
 	policy_resolve(policy, path, rules);
-	automaton_refuse_all(&states[0]);
+	automaton_begin(classes, &states[0]);
 	return automaton_make(rules, FIRST, states + FIRST, STATES);
 }
 

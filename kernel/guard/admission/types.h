@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* As types.h: members of kernel structs that admission.bpf.c reads. */
+/* As in the folder above: members of kernel structs that admission.bpf.c reads. */
 
 #define _relocated_ __attribute__((preserve_access_index))
 
@@ -116,4 +116,14 @@ struct eventfs_inode {
 	void *data;
 } _relocated_;
 
-struct cred;
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} _relocated_;
+
+struct bpf_iter__bpf_map_elem {
+	struct bpf_iter_meta *meta;
+	void *key;
+	void *value;
+} _relocated_;
