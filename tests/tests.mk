@@ -285,7 +285,7 @@ coverage: test-dependencies kernels
 	# Programs of other users count, too. Otherwise they say that they cannot, as a part of their output.
 	$(Q)chmod -R a+rwX $(COVERED)
 	# A command that is killed at many of its calls takes hours in this build, and shows no other line.
-	$(Q)umask 0 && COVERAGE=1 KILL_STEP=1000 GCOV_ERROR_FILE=/dev/null tests/run-tests.sh --guest 6.12 $(COVERED) $(call covered,$(COVERING_IN_GUEST)) \
+	$(Q)umask 0 && COVERAGE=1 KILL_STEP=1000 CK_TIMEOUT_MULTIPLIER=5 GCOV_ERROR_FILE=/dev/null tests/run-tests.sh --guest 6.12 $(COVERED) $(call covered,$(COVERING_IN_GUEST)) \
 		--guest 6.12+tracing $(COVERED) $(COVERING_IN_TRACEFS) --guest 6.1 $(COVERED) $(call covered,$(COVERING_IN_GUEST)) tests/integration/test_tracing.sh \
 		-- $(COVERED) $(call covered,$(TESTS)) $(COVERING_SCRIPTS)
 	$(Q)tests/coverage.sh $(COVERED)
@@ -536,8 +536,8 @@ $(B)/tests/native_speaker_go: tests/guard/native/speaker.go
 	$(Q)CGO_ENABLED=0 GO111MODULE=off GOCACHE=$(abspath $(B)/go) go build -o $@ $<
 $(B)/tests/native_event_pipe: tests/guard/native/event_pipe.c $(B)/libuserev.a
 	@mkdir -p $(@D)
-	@echo '  CC      $< (static)'
-	$(Q)$(CC) -static -std=c17 -D_GNU_SOURCE -I. -Iclient $(WARNINGS) $(CFLAGS) $< $(B)/libuserev.a -o $@ -pthread
+	@echo '  CC      $<'
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -I. -Iclient $(WARNINGS) $(CFLAGS) $< $(B)/libuserev.a $(BASE_LDFLAGS) $(LDFLAGS) -o $@ -pthread
 
 $(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uapi.h
 	@mkdir -p $(@D)

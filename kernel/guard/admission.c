@@ -188,6 +188,12 @@ int guard_admission_ensure(uint64_t inode, struct text *why)
 	}
 	if (r == 0)
 		r = set_inode(inode);
+	if (r == -ENOENT && is_pinned(name.text)) {
+		/* Other maps would know nothing of what programs have. */
+		text_printf(why, "the map of native events was removed; 'userevd-guard --remove' and a restart of the "
+				 "keeper begin anew, without what programs have now");
+		return r;
+	}
 	if (r == 0)
 		r = guard_directory_visit(unpin_other, name.text);
 	if (r < 0) {

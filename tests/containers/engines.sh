@@ -69,8 +69,8 @@ storage_of()
 
 prepare_containers()
 {
-	install "$B/examples/requests" /usr/bin/shop-requests && install "$B/tests/native_speaker" /usr/bin/ &&
-		storage_of $storage && tests/containers/rootfs.sh $storage/files userevctl shop-requests native_speaker &&
+	install "$B/examples/requests" /usr/bin/shop-requests && storage_of $storage && install_native &&
+		tests/containers/rootfs.sh $storage/files userevctl shop-requests native_event_pipe &&
 		systemctl start dbus.socket systemd-logind systemd-machined
 }
 
@@ -171,21 +171,100 @@ outlive_podman()
 	kill -KILL "$(podman inspect --format='{{.State.ConmonPid}}' "$1")"
 }
 
-# A program that knows user_events, and nothing of us.
+# Programs that know user_events, and nothing of us, in several languages. They are static.
+natives=(speaker speaker_musl speaker_cc speaker_rs speaker_go)
+
+install_native()
+{
+	mkdir -p $storage/files/usr/bin && install "$B"/tests/native_speaker{,_musl,_cc,_rs,_go} $storage/files/usr/bin/ &&
+		install "$B/tests/native_event_pipe" /usr/bin/
+}
+
+# offer_native LINE…: with these lines of policy.
+offer_native()
+{
+	reload_with "$@" && systemctl restart userevd-keeper && within 120 says '"native":"on"' userevctl status --json
+}
+
+# start_native NAME ARGUMENT…: such a program in a container of its own.
+start_native()
+{
+	$native_command --detach --name="$1" --network=none --user=$user --cap-drop=all program "native_$@"
+}
+
+# Two events are all that it may have, and one name it may not.
+native_gets_its_share()
+{
+	start_native "$1" "${1}_one" "secret_$1" "${1}_two" "${1}_three" &&
+		within 60 says "^${1}_three: error 122\$" podman logs "$1" && says "^${1}_one: registered\$" podman logs "$1" &&
+		says "^secret_$1: error 1\$" podman logs "$1" && says "^${1}_two: registered\$" podman logs "$1" &&
+		within 60 says "^${1}_one\\s.*native_speaker.*\\(podman\\)" userevctl events
+}
+
+# with_paths WORDS…: the manual's line, where these variables are for all of them.
+with_paths()
+{
+	local N T
+	eval "$(sed -n '/^N=.* T=/p' $page)"
+	command_of "$@" | sed "s#\$N#$N#; s#\$T#$T#"
+}
+
+# registers_by_itself NAME COMMAND…: a container that the command starts with a program which knows user_events.
+registers_by_itself()
+{
+	local name=$1 result
+	shift
+	offer_native '[/**]' Native=yes && systemd-run --quiet --unit="$name-native" --collect --property=KillMode=mixed "$@" native_speaker "${name}_native" &&
+		within 60 says "^${name}_native\\s.*native_speaker" userevctl events
+	result=$?
+	# Its engine may leave it behind.
+	pkill -KILL -x native_speaker
+	systemctl stop "$name-native"
+	rm /etc/userevd/policy.d/50-test.conf && systemctl reload userevd && return $result
+}
+
+# A collector gets the file from the daemon, and passes it to a process that opens nothing.
+native_gets_a_file()
+{
+	$(command_of podman run -v /run/userevd/client:/run/userevd/client:ro) --detach --name=event_pipe --network=none --user=$user --cap-drop=all program \
+		native_event_pipe event_pipe_one /run/userevd/client/userevd.sock &&
+		within 60 says '^event_pipe_one: registered$' podman logs event_pipe
+}
+
+# recorded_by COMMAND…: all programs are in what it prints.
+recorded_by()
+{
+	local name
+	"$@" >$TMPDIR/recorded 2>&1
+	for name in "${natives[@]}" event_pipe; do
+		grep -q "${name}_one: .*\(number=\|event_id=\)" $TMPDIR/recorded || { head -50 $TMPDIR/recorded; return 1; }
+	done
+}
+
+perf_records()
+{
+	perf record -q -a -e 'user_events:*_one' -o $TMPDIR/perf.data sleep 3 && perf script -i $TMPDIR/perf.data
+}
+
+trace_cmd_records()
+{
+	trace-cmd record -q -e 'user_events:*_one' -o $TMPDIR/trace.dat sleep 3 && trace-cmd report -i $TMPDIR/trace.dat
+}
+
 own_podman()
 {
-	local command result
-	reload_with '[/machine.slice/*.scope]' Native=yes && allow_bpf &&
-		within 120 says 'can register by themselves' journalctl --quiet --boot --output=cat --unit=userevd &&
-		command=$(command_of podman run -v /run/userevd/native:/sys/kernel/tracing) &&
-		$command --detach --name=native --network=none --user=$user program native_speaker native_event &&
-		within 60 says '^native_event: registered' podman logs native &&
-		within 60 says "^native_event\\s.*native_speaker.*\\(podman\\)" userevctl events && userevctl enable native_event &&
-		says 'native_event.*number=[0-9]' timeout 60 userevctl tail --count=3 native_event
-	result=$?
-	# An event that is on outlives its programs.
-	userevctl disable native_event
-	podman rm --force --time=0 native
+	local name native_command result=0
+	native_command=$(command_of podman run -v /run/userevd/native:/sys/kernel/tracing)
+	offer_native '[/machine.slice/*.scope]' Native=yes MaxEvents=2 'DenyEvents=secret_*' || return 1
+	for name in "${natives[@]}"; do native_gets_its_share "$name" || result=1; done
+	native_gets_a_file || result=1
+	says '\[ok\]   native: programs can register by themselves on /sys/kernel/tracing/user_events_data' \
+		podman exec --user=$user speaker userevctl doctor || result=1
+	userevctl enable '*_one' && says '\(podman\).*speaker_rs_one.*number=[0-9]' timeout 60 userevctl tail --count=30 '*_one' || result=1
+	userevctl disable '*_one'
+	recorded_by perf_records || result=1
+	recorded_by trace_cmd_records || result=1
+	podman rm --force --ignore --time=0 "${natives[@]}" event_pipe
 	rm /etc/userevd/policy.d/50-test.conf && systemctl reload userevd && return $result
 }
 
@@ -306,6 +385,13 @@ start_docker()
 {
 	local command
 	command=$(command_of docker run) && "${docker%docker}"$command --detach --name="$1" --network=none --user=$user program shop-requests "$1" 600
+}
+
+own_docker()
+{
+	local command
+	command=$(command_of docker run -v /run/userevd/native:/sys/kernel/tracing) &&
+		registers_by_itself docker "${docker%docker}"$command --rm --name=native --network=none --user=$user program
 }
 
 leader_docker()
@@ -455,7 +541,9 @@ changes_directory()
 own_nspawn()
 {
 	local command
-	command=$(command_of systemd-nspawn) && cp -a $storage/files $storage/root && changes_directory ${command/ -U} $storage/root --quiet
+	command=$(command_of systemd-nspawn) && cp -a $storage/files $storage/root && changes_directory ${command/ -U} $storage/root --quiet &&
+		command=$(with_paths systemd-nspawn -U --bind=.N:.T) && cp -a $storage/files $storage/native &&
+		registers_by_itself nspawn $command $storage/native --machine=native --quiet --user=user
 }
 
 # --- LXC, with a user namespace ---
@@ -523,7 +611,10 @@ kill_lxc()
 own_lxc()
 {
 	mkdir /var/lib/lxc/root && sed "/lxc.init\|lxc.idmap\|userns.conf/d; s#$storage/shifted#$storage/files#" "/var/lib/lxc/$1/config" >/var/lib/lxc/root/config &&
-		changes_directory lxc-start --name=root --foreground --
+		changes_directory lxc-start --name=root --foreground -- &&
+		mkdir /var/lib/lxc/native && sed "/lxc.init/d" "/var/lib/lxc/$1/config" >/var/lib/lxc/native/config &&
+		sed -n 's/^\.Ql \(lxc.mount.entry = .*native.*\)/\1/p' $page >>/var/lib/lxc/native/config &&
+		registers_by_itself lxc lxc-start --name=native --foreground --
 }
 
 # --- a service of systemd with files of its own ---

@@ -43,6 +43,8 @@ enum deed {
 	DO_RING,
 	DO_CHURN,
 	DO_OPEN_TRACEFS,
+	DO_EXEC,
+	DO_THREAD,
 	DO_GIVE,
 	DO_TAKE
 };
@@ -275,6 +277,40 @@ static int churn(const struct order *order)
 	return pid < 0 ? errno : 0;
 }
 
+/* Another program, which has a copy of the file and does nothing with it until this one has ended. */
+static int exec_idler(const struct order *order)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() == parent && dup(files[order->file]) >= 0)
+			execlp("sleep", "sleep", "600", NULL);
+		_exit(127);
+	}
+	return pid < 0 ? errno : 0;
+}
+
+static void *register_here(void *data)
+{
+	const struct order *order = data;
+
+	return (void *)(intptr_t)do_register(files[order->file], (uintptr_t)&words[order->word], (uintptr_t)order->text,
+					     0);
+}
+
+/* In a thread that has ended when this returns. */
+static int register_in_thread(struct order *order)
+{
+	pthread_t thread;
+	void *error;
+
+	if (pthread_create(&thread, NULL, register_here, order) != 0)
+		return EAGAIN;
+	pthread_join(thread, &error);
+	return (int)(intptr_t)error;
+}
+
 static int open_tracefs(void)
 {
 	return open(TRACEFS_FILE, O_WRONLY | O_CLOEXEC) < 0 ? errno : 0;
@@ -328,6 +364,10 @@ static int carry_out(struct order *order)
 		return churn(order);
 	case DO_OPEN_TRACEFS:
 		return open_tracefs();
+	case DO_EXEC:
+		return exec_idler(order);
+	case DO_THREAD:
+		return register_in_thread(order);
 	case DO_GIVE:
 	case DO_TAKE:
 		break;
@@ -508,6 +548,16 @@ int native_register_by_ring(struct native_program *program, unsigned file)
 int native_churn(struct native_program *program, const char *format)
 {
 	return tell_text(program, (struct order){ .deed = DO_CHURN }, format);
+}
+
+int native_exec(struct native_program *program, unsigned file)
+{
+	return tell_text(program, (struct order){ .deed = DO_EXEC, .file = file }, "");
+}
+
+int native_register_in_thread(struct native_program *program, unsigned file, unsigned word, const char *description)
+{
+	return tell_text(program, (struct order){ .deed = DO_THREAD, .file = file, .word = word }, description);
 }
 
 int native_open_tracefs(struct native_program *program)

@@ -47,6 +47,10 @@ int native_reopen(struct native_program *, unsigned file, unsigned ret);
 int native_fork(struct native_program *);
 /* A child that opens the file, registers one of four events and closes it, again and again. The format has one number. */
 int native_churn(struct native_program *, const char *format);
+/* Another program of its that keeps a copy of the file open, until this one has ended. */
+int native_exec(struct native_program *, unsigned file);
+/* In a thread that ends then. */
+int native_register_in_thread(struct native_program *, unsigned file, unsigned word, const char *description);
 /* The host's own file. */
 int native_open_tracefs(struct native_program *);
 /* As a thread of its own registers the one, another one writes the other into the same memory. Returns the last errno. */

@@ -5,6 +5,7 @@
  * takes the daemon's part. As root, in a guest.
  */
 
+#include <bpf/bpf.h>
 #include <ctype.h>
 #include <poll.h>
 #include <stdio.h>
@@ -455,6 +456,56 @@ TEST(charge_ends_with_the_last_holder)
 	native_start(&program, "native-a");
 }
 
+TEST(copy_in_another_program_holds_the_charge)
+{
+	ck_assert_int_eq(native_register_in_thread(&program, 0, 0, "a_name u32 x"), 0);
+	ck_assert_int_eq(native_exec(&program, 0), 0);
+	/* What that thread enabled has gone with it. */
+	ck_assert_int_eq(native_unregister(&program, 0), ENOENT);
+	ck_assert_int_eq(native_close(&program, 0), 0);
+	usleep(1100000);
+	native_sweep(native);
+	ck_assert(exists("a_name"));
+	ck_assert_uint_eq(used(QUOTA_A), 1);
+	native_end(&program);
+	await_used(QUOTA_A, 0);
+	native_start(&program, "native-a");
+}
+
+/* The kernel's count of grants, which would take an hour to reach. */
+static uint32_t *grants_at(uint8_t *globals)
+{
+	enum { BEFORE = 3 * sizeof(uint64_t) };
+
+	return (uint32_t *)(void *)(globals + BEFORE);
+}
+
+TEST(full_map_refuses)
+{
+	_cleanup_(fd_closep) int map = -1;
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info), zero = 0, before;
+	uint8_t globals[2048];
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/native1-globals", loader_directory);
+	map = bpf_obj_get(path);
+	ck_assert_int_ge(map, 0);
+	ck_assert_int_eq(bpf_obj_get_info_by_fd(map, &info, &size), 0);
+	ck_assert_uint_le(info.value_size, sizeof(globals));
+	ck_assert_int_eq(native_register(&program, 0, 0, "a_name u32 x", 0), 0);
+	ck_assert_int_eq(bpf_map_lookup_elem(map, &zero, globals), 0);
+	before = *grants_at(globals);
+	ck_assert_uint_eq(before, 1);
+	*grants_at(globals) = ADMISSION_GRANTS;
+	ck_assert_int_eq(bpf_map_update_elem(map, &zero, globals, BPF_ANY), 0);
+	ck_assert_int_eq(native_register(&program, 0, 1, "a_more u32 x", 0), EDQUOT);
+	ck_assert(was_told(ADMISSION_REFUSED, ADMISSION_FULL, NULL));
+	*grants_at(globals) = before;
+	ck_assert_int_eq(bpf_map_update_elem(map, &zero, globals, BPF_ANY), 0);
+	ck_assert_int_eq(native_register(&program, 0, 1, "a_more u32 x", 0), 0);
+}
+
 TEST(tenants_of_one_event_are_charged_apart)
 {
 	ck_assert_int_eq(native_register(&program, 0, 0, "a_name u32 x", 0), 0);
@@ -608,6 +659,8 @@ int main(void)
 				       users_are_all_the_same_to_it,
 				       event_of_a_bad_address_is_charged,
 				       charge_ends_with_the_last_holder,
+				       copy_in_another_program_holds_the_charge,
+				       full_map_refuses,
 				       tenants_of_one_event_are_charged_apart,
 				       file_is_the_tenants_that_registers_first,
 				       reopened_file_is_a_file_of_its_own,

@@ -232,19 +232,6 @@ NATIVE_TEST(removed_guard_ends_native_events)
 	tally_take_at_rest(fixture, &fixture->before);
 }
 
-NATIVE_TEST(part_of_the_guard_that_is_removed_is_missed)
-{
-	char name[512], path[640];
-
-	ck_assert(eventually(log_has(fixture, "can register by themselves")));
-	find_pinned("admitting1-", name, sizeof(name));
-	snprintf(path, sizeof(path), "%s/%s/refuse_new", loader_directory, name);
-	ck_assert_int_eq(unlink(path), 0);
-	ck_assert(eventually(log_has(fixture, "was a part of the guard removed?")));
-	ck_assert(eventually(access("/sys/kernel/tracing/events/user_events/unproved_by_userevd", F_OK) < 0));
-	tally_take_at_rest(fixture, &fixture->before);
-}
-
 /* A container that crashes in a loop, and leaves events behind each time, gains nothing. */
 NATIVE_TEST(cgroup_that_is_made_again_pays_for_the_last_one)
 {
@@ -347,6 +334,21 @@ PAIR_TEST(charges_survive_each_restart, "--guard=prefer")
 	end(&busy, "native-b");
 	end(&program, "native-a");
 	ck_assert(eventually(status_number(fixture, "native_events") == 0));
+}
+
+PAIR_TEST(lost_map_is_said, "--guard=prefer")
+{
+	char path[512], sums[32768];
+
+	restart_natively(fixture, pair);
+	snprintf(path, sizeof(path), "%s/native1-shared", loader_directory);
+	ck_assert_int_eq(unlink(path), 0);
+	restart_natively(fixture, pair);
+	ck_assert_int_eq(
+		run_command(fixture, sums, sizeof(sums), (const char *const[]){ built("userevctl"), "status", NULL }),
+		0);
+	ck_assert_msg(strstr(sums, "Native: off: the map of native events was removed"), "%s", sums);
+	ck_assert_int_eq(loader("--remove"), 0);
 }
 
 /* The guard needs types that some kernels are built without. */

@@ -38,6 +38,7 @@ const struct sample samples[SAMPLES] = {
 	{ "WATCH", KIND_WATCH, false, .fill = fill_watch },
 	{ "LOST", KIND_LOST, false, .fill = fill_lost },
 	{ "TRACE_OWN", KIND_TRACE_OWN, false, .strings = { "sample" } }, /* the policy refuses it */
+	{ "NATIVE", KIND_NATIVE, false, .fill = NULL },			 /* likewise */
 	{ "STATUS", KIND_STATUS, true, .fill = NULL },
 	{ "EVENTS", KIND_EVENTS, true, .fill = NULL },
 	{ "TENANTS", KIND_TENANTS, true, .fill = NULL },

@@ -6,7 +6,7 @@
 #include "tests/integration/fixture.h"
 #include "tests/integration/raw.h"
 
-enum { SAMPLES = 17, SAMPLE_MAX = 128, FDS_AT_ONCE_MAX = 253 /* the kernel's SCM_MAX_FD */ };
+enum { SAMPLES = 18, SAMPLE_MAX = 128, FDS_AT_ONCE_MAX = 253 /* the kernel's SCM_MAX_FD */ };
 
 struct sample {
 	const char *name;

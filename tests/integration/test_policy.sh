@@ -150,6 +150,12 @@ check 'our own cgroup is here' json 'it["tenant_sure"]' "$ctl" policy show --pol
 check 'an event that is allowed' says '^allowed: s_b, as far as names and flags go; no daemon says what is left' "${explain[@]}" /s/picky 'b u32 n'
 check '… is exit status 0' exits 0 "${explain[@]}" /s/picky 'b u32 n'
 check '… and the rule is shown' says "^/s/picky	AllowEvents	s_a_*	$scratch/p/10-a.conf:10	/s/picky" "${explain[@]}" /s/picky 'a_x u32 n'
+mkdir "$scratch/native" && printf '[/**]\nNative=yes\nNamePrefix=x_\n' >"$scratch/native/a.conf"
+native=("$ctl" policy explain --root= --policy="$scratch/native")
+check 'a program that registers by itself has to have the prefix' says 'by the program itself (Native=): refused: the name has to begin with x_' \
+	"${native[@]}" /a/b 'foo u32 n'
+check '… and may then' says 'by the program itself (Native=): allowed' "${native[@]}" /a/b 'x_foo u32 n'
+check '… also as JSON' json 'it["allowed"] and not it["native_allowed"]' "${native[@]}" --json /a/b 'foo u32 n'
 check 'one that is not allowed' says "^refused: nothing in AllowEvents= matches 's_c' ($scratch/p/10-a.conf:10)" "${explain[@]}" /s/picky 'c u32 n'
 check '… is exit status 1' exits 1 "${explain[@]}" /s/picky 'c u32 n'
 check 'names are compared with their prefix' says '^allowed: s_host_x, as far as names and flags go; no daemon says what is left' "${explain[@]}" /s/x 'host_x u32 n'

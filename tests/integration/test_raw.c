@@ -116,7 +116,7 @@ DAEMON_TEST(unknown_kinds_and_answers_are_refused)
 {
 	/* 257 is 1 in a byte. */
 	static const uint16_t kinds[] = { 0,
-					  17,
+					  19,
 					  127,
 					  143,
 					  257,
@@ -130,6 +130,7 @@ DAEMON_TEST(unknown_kinds_and_answers_are_refused)
 					  KIND_CHANGED,
 					  KIND_TRACING_OWN,
 					  KIND_TRACED,
+					  KIND_NATIVE_FILE,
 					  KIND_ERROR,
 					  KIND_SYNCED,
 					  KIND_ROWS,

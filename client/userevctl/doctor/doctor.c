@@ -184,6 +184,7 @@ static int doctor_run(struct ctl *ctl)
 	if (doctor->greeted)
 		check_backend(doctor);
 	check_machine(doctor);
+	doctor_check_native(doctor);
 	if (doctor->greeted) {
 		doctor_check_registration(doctor);
 		doctor_check_quota(doctor);

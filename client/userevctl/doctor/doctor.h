@@ -46,6 +46,9 @@ void doctor_check_policy_files(struct doctor *);
 /* Whether another program runs as the daemon's user. */
 void doctor_check_user(struct doctor *);
 
+/* native.c */
+void doctor_check_native(struct doctor *);
+
 /* event.c: checks that need a daemon which has answered, in this order. */
 void doctor_check_registration(struct doctor *);
 void doctor_check_quota(struct doctor *);

@@ -19,7 +19,27 @@ struct explanation {
 	struct control *daemon; /* that runs here; NULL: there is none, or the question is not about this machine */
 	struct cursor answer;	/* its first row, until the second one is read */
 	bool granted;
+	bool has_native;			/* programs of this tenant may register by themselves: */
+	char native_why[WIRE_SENTENCE_MAX + 1]; /* why not this one; "": they may */
 };
+
+/* The kernel can't put a prefix before its name: it has to have it. */
+static void decide_native(struct explanation *explanation, const char *text, uint16_t flags)
+{
+	static struct description description; /* large */
+	const char *prefix = explanation->rules.value[POLICY_NAME_PREFIX]->text;
+	const size_t length = prefix ? strlen(prefix) : 0;
+	struct text why = text_make(explanation->native_why, sizeof(explanation->native_why));
+	struct policy_verdict verdict;
+
+	if (length > 0 && strncmp(text, prefix, length) != 0)
+		text_printf(&why, "the name has to begin with %s", prefix);
+	else if (flags & REGISTER_PERSIST)
+		text_printf(&why, "such an event can't outlive its program");
+	else
+		(void)policy_admit(&explanation->rules, text + length, strlen(text + length), flags, &description,
+				   &verdict, &why);
+}
 
 static void explanation_decide(struct explanation *explanation)
 {
@@ -42,6 +62,9 @@ static void explanation_decide(struct explanation *explanation)
 		explanation->daemon = control_free(explanation->daemon);
 	explanation->granted = explanation->refusal == REFUSAL_NONE &&
 			       (!explanation->daemon || row_get_u64(explanation->answer, "granted"));
+	explanation->has_native = explanation->rules.value[POLICY_NATIVE]->number != POLICY_NATIVE_NO;
+	if (explanation->has_native)
+		decide_native(explanation, text, flags);
 }
 
 /* The events, files and leases in use at every level, and the limits. */
@@ -108,6 +131,15 @@ static void print_decision(const struct explanation *explanation, const struct o
 			explanation->refusal ? explanation->why : row_string(explanation->answer, "sentence").text);
 }
 
+static void print_native(const struct explanation *explanation, const struct output *output)
+{
+	const bool refused = *explanation->native_why;
+
+	fputs("registered by the program itself (Native=): ", output->file);
+	output_styled(output, refused ? STYLE_BAD : STYLE_GOOD, "%s", refused ? "refused" : "allowed");
+	fprintf(output->file, "%s%s\n", refused ? ": " : "", explanation->native_why);
+}
+
 /* The rest of the object that values_begin() has begun. */
 static int put_decision(const struct explanation *explanation, struct json *json)
 {
@@ -115,6 +147,7 @@ static int put_decision(const struct explanation *explanation, struct json *json
 	int r = 0;
 
 	json_put(json, json_bool("allowed", explanation->granted),
+		 json_if(explanation->has_native, json_bool("native_allowed", !*explanation->native_why)),
 		 json_if(*explanation->name, json_text("event", explanation->name)),
 		 json_if(explanation->refusal, json_text("refusal", refusal_name((uint32_t)explanation->refusal))),
 		 json_if(explanation->refusal, json_text("sentence", explanation->why)));
@@ -144,6 +177,8 @@ int policy_explain(struct policy_question *question)
 	explanation_decide(&explanation);
 	if (!ctl->output.json)
 		print_decision(&explanation, &ctl->output);
+	if (!ctl->output.json && explanation.has_native)
+		print_native(&explanation, &ctl->output);
 	values_begin(&values, question);
 	/* The rule that decided, or the entry of a list; and the limits. */
 	prefix = explanation.rules.value[POLICY_NAME_PREFIX];
