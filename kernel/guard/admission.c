@@ -191,7 +191,7 @@ int guard_admission_ensure(uint64_t inode, struct text *why)
 	if (r == -ENOENT && is_pinned(name.text)) {
 		/* Other maps would know nothing of what programs have. */
 		text_printf(why, "the map of native events was removed; 'userevd-guard --remove' and a restart of the "
-				 "keeper begin anew, without what programs have now");
+				 "keeper start again, and do not count the events that programs have now");
 		return r;
 	}
 	if (r == 0)

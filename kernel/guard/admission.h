@@ -139,7 +139,7 @@ struct admission_grant {
 	char text[ADMISSION_TEXT];
 };
 
-/* What the list of grants consists of. */
+/* An entry of the list of grants. */
 struct admission_listed {
 	struct admission_key key;
 	struct admission_grant grant;
@@ -152,7 +152,7 @@ struct admission_file {
 	unsigned int pad;
 };
 
-/* What happened, for the daemon. */
+/* A message to the daemon. */
 struct admission_note {
 	unsigned long long tenant;
 	unsigned int what; /* enum admission_news */

@@ -110,7 +110,7 @@ static __always_inline int ask(struct file *file, unsigned int command, unsigned
 		global->registration.under_way = false;
 	if (!is_native(file->f_inode, &file->f_path))
 		return 0;
-	/* What else there is concerns the process's own memory, or reaches no event. */
+	/* Other commands concern the process's own memory, or reach no event. */
 	if (command != REGISTER && command != DELETE)
 		return 0;
 	number = tenant_of_current(&cgroup);
