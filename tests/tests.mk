@@ -285,7 +285,7 @@ coverage: test-dependencies kernels
 	# Programs of other users count, too. Otherwise they say that they cannot, as a part of their output.
 	$(Q)chmod -R a+rwX $(COVERED)
 	# A command that is killed at many of its calls takes hours in this build, and shows no other line.
-	$(Q)umask 0 && COVERAGE=1 KILL_STEP=1000 CK_TIMEOUT_MULTIPLIER=5 GCOV_ERROR_FILE=/dev/null tests/run-tests.sh --guest 6.12 $(COVERED) $(call covered,$(COVERING_IN_GUEST)) \
+	$(Q)umask 0 && COVERAGE=1 KILL_STEP=1000 GUEST_LIMIT=5400 CK_TIMEOUT_MULTIPLIER=5 GCOV_ERROR_FILE=/dev/null tests/run-tests.sh --guest 6.12 $(COVERED) $(call covered,$(COVERING_IN_GUEST)) \
 		--guest 6.12+tracing $(COVERED) $(COVERING_IN_TRACEFS) --guest 6.1 $(COVERED) $(call covered,$(COVERING_IN_GUEST)) tests/integration/test_tracing.sh \
 		-- $(COVERED) $(call covered,$(TESTS)) $(COVERING_SCRIPTS)
 	$(Q)tests/coverage.sh $(COVERED)
