@@ -6,6 +6,7 @@
 
 #include "daemon/admin/control.h"
 #include "daemon/admin/listing.h"
+#include "daemon/process/clock.h"
 #include "daemon/requests/requests.h"
 
 enum { BEFORE_HELLO = 1, AFTER_HELLO = 2, ANY_TIME = BEFORE_HELLO | AFTER_HELLO };
@@ -50,6 +51,8 @@ static const struct request requests[] = {
 	{ KIND_METRICS, "METRICS", 0, false, SOCKET_CONTROL, ANY_TIME, NULL, &metrics_listing },
 };
 
+_Static_assert(ARRAY_SIZE(requests) <= DURATION_KINDS, "a histogram for each");
+
 /*
  * Another process of the same user may send: a fork. Another user may not: the connection was passed on. But a set-user-ID
  * program connects as its effective user and sends as its real one, which its first packet shows.
@@ -92,6 +95,9 @@ void dispatch(struct client *client, const void *packet, size_t size, const stru
 				  client->holder.known.greeted ? "%s a second time" : "%s before HELLO", request->name);
 		return;
 	}
+	client->request = (unsigned)(request - requests);
+	client->asked = clock_now();
+	client->connections->durations[client->request].request = request->name;
 	if (message.body.left < request->size || (message.body.left > request->size && !request->has_list))
 		r = REFUSAL_BAD_PACKET;
 	else

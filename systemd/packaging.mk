@@ -25,8 +25,9 @@ INSTALLED += 644:client/python/python-userev.3:$(MANDIR)/man3 \
 ifeq ($(HAS_GUARD),yes)
 INSTALLED += 755:$(B)/userevd-guard:$(LIBEXECDIR) 644:kernel/guard/userevd-guard.8:$(MANDIR)/man8
 endif
+INSTALLED += $(foreach file,$(wildcard systemd/monitoring/*),644:$(file):$(DOCDIR)/monitoring)
 # Directories of this package alone.
-INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(DATADIR) $(LIBEXECDIR)
+INSTALLED_DIRECTORIES = $(PYTHONDIR)/userev $(DOCDIR)/monitoring $(DOCDIR)/containers $(DOCDIR)/policy.d-examples $(DOCDIR) $(DATADIR) $(LIBEXECDIR)
 
 # --- files that name installed ones ---
 

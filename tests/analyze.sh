@@ -15,7 +15,7 @@ false_leaks=(
 	daemon/admin/tail.c kernel/keeper/deposit.c kernel/embedded/event.c kernel/user_events/enabler.c
 	kernel/embedded/embedded.c kernel/rpc/remote.c kernel/user_events/registration.c kernel/user_events/user_events.c daemon/policy/policy.c
 	daemon/recovery/succession.c client/userevctl/tracing/look.c client/userevctl/record/reading.c
-	client/userevctl/record/timeline.c daemon/registry/refusals.c daemon/native/native.c daemon/native/tenants.c
+	client/userevctl/record/timeline.c daemon/registry/refusals.c daemon/registry/summary.c daemon/native/native.c daemon/native/tenants.c
 )
 declare -A suppressed=(
 	# The analyser confuses the items of an array, and reports that one is freed twice.

@@ -3,7 +3,7 @@
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
 TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 ccache check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
-	golang-go liblttng-ust-dev mandoc musl-tools python3 python3-prometheus-client procps rustc systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
+	golang-go liblttng-ust-dev mandoc musl-tools prometheus python3 python3-prometheus-client procps rustc systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
 
 # Alternatives to userevd, and gnuplot.
 BENCH_PACKAGES := lttng-tools dbus-broker gnuplot-nox
@@ -43,7 +43,7 @@ EXHAUSTION_TESTS := $(call programs,tests/integration/test_bad_days.c $(filter-o
 ONE_GUEST_TESTS := $(EXHAUSTION_TESTS) $(addprefix $(B)/tests/,test_connecting test_hostile test_limits test_policy_events test_raw test_reload test_rules)
 # These need a guest, or take too long for each run.
 NOT_HERE := %/test_faults.py %/test_faults_pair.py %/test_counting.sh %/test_filters.sh %/test_interoperation.sh %/test_no_cgroups.sh %/test_recording_tracefs.sh %/test_sessions.sh %/test_tracing.sh
-SCRIPT_TESTS := $(filter-out $(NOT_HERE),$(call scripts_in,tests/unit tests/integration)) tests/systemd/test_seccomp.py
+SCRIPT_TESTS := $(filter-out $(NOT_HERE),$(call scripts_in,tests/unit tests/integration)) tests/systemd/test_seccomp.py tests/systemd/test_monitoring.py
 # Daemon and keeper under the seccomp filters of their units: a call that is not allowed kills them.
 CONFINED := $(B)/confined
 confined_copies = $(1:$(B)/tests/%=$(CONFINED)/tests/%)

@@ -60,6 +60,15 @@ void numbers_of_daemon(const struct daemon *daemon, struct number ret[NUMBERS_OF
 		  capacity_count_native(registry) },
 		{ "native_violations", "native_violations", NUMBER_COUNTER,
 		  "Events that such programs have joined against the policy.", native_violations(registry) },
+		{ NULL, "policy_loaded_timestamp_seconds", NUMBER_GAUGE, "When the policy in force was loaded.",
+		  (uint64_t)daemon->reload.loaded },
+		{ NULL, "policy_sections", NUMBER_GAUGE, "Sections of the policy in force.",
+		  registry->policy->sections.n },
+		{ NULL, "policy_current", NUMBER_GAUGE,
+		  "1 if the policy in force is that of the files, 0 after they were refused.",
+		  !daemon->reload.note[0] },
+		{ NULL, "policy_reloads", NUMBER_COUNTER, "Times that the policy files were read again.",
+		  daemon->reload.n },
 		{ NULL, "records", NUMBER_COUNTER, "Records received by the embedded backend.",
 		  is_tracer ? registry->kernel->totals.records : NUMBER_ABSENT },
 		{ NULL, "bad_records", NUMBER_COUNTER, "Records received by the embedded backend that match no event.",
@@ -68,6 +77,64 @@ void numbers_of_daemon(const struct daemon *daemon, struct number ret[NUMBERS_OF
 		  registry->lost },
 		{ "too_big", "oversized_records", NUMBER_COUNTER,
 		  "Records that clients did not write because they were too big.", registry->too_big },
+	};
+	memcpy(ret, numbers, sizeof(numbers));
+}
+
+static void add_tenant(const struct tenant *tenant, struct summary_sums *sums)
+{
+	const struct level *level = tenant->level;
+
+	sums->tenants++;
+	sums->events += tenant->n_grants;
+	sums->native_events += quota_shared_used(level->own[RESOURCE_EVENTS].shared);
+	sums->lingering += tenant->lingering;
+	sums->connections += tenant->connections;
+	sums->in_flight += tenant->in_flight;
+	sums->files += tenant->streams;
+	sums->leases += level->own[RESOURCE_LEASES].held;
+	sums->waiting += tenant->waiting;
+	sums->own_traces += tenant->traces.n;
+	sums->muted += tenant->muted && silence_is_possible(tenant->registry);
+	sums->blocked += tenant->blocked;
+}
+
+void numbers_sum(struct registry *registry)
+{
+	for (struct summary *summary = registry->summaries; summary; summary = summary->by_section.next)
+		summary->sums = (struct summary_sums){ 0 };
+	for (const struct tenant *tenant = registry->tenants; tenant; tenant = tenant->by_number.next)
+		if (tenant->summary)
+			add_tenant(tenant, &tenant->summary->sums);
+}
+
+void numbers_of_section(const struct summary *summary, struct number ret[NUMBERS_OF_SECTION])
+{
+	const struct summary_sums *sums = &summary->sums;
+	const struct number numbers[NUMBERS_OF_SECTION] = {
+		{ NULL, "section_tenants", NUMBER_GAUGE, "Tenants of the section.", sums->tenants },
+		{ NULL, "section_events", NUMBER_GAUGE, "Events of these tenants.", sums->events },
+		{ NULL, "section_native_events", NUMBER_GAUGE,
+		  "Events that their programs have registered by themselves.", sums->native_events },
+		{ NULL, "section_lingering_events", NUMBER_GAUGE,
+		  "Their released events whose data file is still open somewhere.", sums->lingering },
+		{ NULL, "section_connections", NUMBER_GAUGE, "Their connections.", sums->connections },
+		{ NULL, "section_fds_in_flight", NUMBER_GAUGE, "File descriptors sent to them and not received yet.",
+		  sums->in_flight },
+		{ NULL, "section_files", NUMBER_GAUGE, "Their data files, with those that linger.", sums->files },
+		{ NULL, "section_leases", NUMBER_GAUGE, "Their leases, and events on their data files without a lease.",
+		  sums->leases },
+		{ NULL, "section_waiting_bytes", NUMBER_GAUGE,
+		  "Memory of their unfinished requests and unread replies.", sums->waiting },
+		{ NULL, "section_own_traces", NUMBER_GAUGE, "Traces that they make of themselves.", sums->own_traces },
+		{ NULL, "section_muted", NUMBER_GAUGE, "Those that an admin has muted.", sums->muted },
+		{ NULL, "section_blocked", NUMBER_GAUGE, "Those that an admin has blocked.", sums->blocked },
+		{ NULL, "section_lost_records", NUMBER_COUNTER, "Records lost because the queue was full.",
+		  summary->lost },
+		{ NULL, "section_oversized_records", NUMBER_COUNTER, "Records that were too big to be written.",
+		  summary->too_big },
+		{ NULL, "section_throttled", NUMBER_COUNTER, "Times that a request rate limit delayed a client.",
+		  summary->throttled },
 	};
 	memcpy(ret, numbers, sizeof(numbers));
 }

@@ -6,11 +6,13 @@
 #include "protocol/base/base.h"
 
 struct daemon;
+struct registry;
+struct summary;
 struct tenant;
 
 #define NUMBER_ABSENT UINT64_MAX /* there is no such number now, so there is neither key nor sample */
 
-enum { NUMBERS_OF_DAEMON = 21, NUMBERS_OF_TENANT = 21 };
+enum { NUMBERS_OF_DAEMON = 25, NUMBERS_OF_SECTION = 15, NUMBERS_OF_TENANT = 21 };
 
 struct number {
 	const char *key;    /* NULL: metrics only */
@@ -21,5 +23,9 @@ struct number {
 };
 
 void numbers_of_daemon(const struct daemon *, struct number ret[NUMBERS_OF_DAEMON]);
+/* Sums up the tenants of each section, for: */
+void numbers_sum(struct registry *);
+/* Metrics only: of all tenants for which this section is the nearest. */
+void numbers_of_section(const struct summary *, struct number ret[NUMBERS_OF_SECTION]);
 /* Each tenant has the same rows in the same order. */
 void numbers_of_tenant(const struct tenant *, struct number ret[NUMBERS_OF_TENANT]);

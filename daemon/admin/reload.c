@@ -92,12 +92,26 @@ static void log_problems(const struct problems *problems)
 		log_error("out of memory: not all that is wrong with the policy files is shown");
 }
 
+/* FNV-1a: the same files have the same digest on each machine. */
+static void note_policy(struct daemon *daemon, time_t loaded)
+{
+	const struct policy_copy *copy = &daemon->registry.policy->copy;
+	uint64_t digest = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < copy->size; i++)
+		digest = (digest ^ (unsigned char)copy->bytes[i]) * UINT64_C(0x100000001b3);
+	daemon->reload.digest = digest;
+	daemon->reload.loaded = loaded;
+}
+
 /* Puts the policy in force, if it has no error. */
 static void outcome_adopt(struct daemon *daemon, struct outcome *outcome)
 {
 	log_problems(&outcome->problems);
 	if (outcome->r == 0)
 		outcome->r = rules_adopt(&daemon->registry, &outcome->policy);
+	if (outcome->r == 0)
+		note_policy(daemon, time(NULL));
 	if (outcome->r != 0 || !daemon->registry.kernel)
 		return;
 	capacity_look(&daemon->registry);
@@ -144,6 +158,7 @@ static int reload_use_last(struct daemon *daemon)
 	r = rules_adopt(&daemon->registry, &policy);
 	if (r != 0)
 		return r;
+	note_policy(daemon, time);
 	strftime(since, sizeof(since), "%F %T", localtime_r(&time, &tm));
 	snprintf(reload->note, sizeof(reload->note),
 		 "the policy files have errors: an older policy is in force, the last good one, loaded first on %s; "
@@ -281,6 +296,7 @@ static void on_reload_done(struct ev_loop *loop _unused_, ev_async *w, int event
 	reload->outcome = steal_pointer(reload->next);
 	outcome_adopt(daemon, outcome);
 	outcome->is_done = true;
+	reload->n++;
 	if (outcome->r == 0)
 		log_notice("the policy is loaded: %zu section%s from %zu file%s", outcome->sections,
 			   outcome->sections == 1 ? "" : "s", outcome->files, outcome->files == 1 ? "" : "s");

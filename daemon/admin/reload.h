@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "protocol/base/base.h"
 #include "protocol/protocol.h"
@@ -23,6 +24,9 @@ struct reload {
 	ev_async w_done;
 	ev_stat w_link;
 	char link[PATH_MAX];
+	time_t loaded;	    /* the policy in force */
+	uint64_t digest;    /* of its files */
+	uint64_t n;	    /* reloads so far */
 	/* That an older policy is in force, since the files have errors; "": the files are in force. */
 	char note[WIRE_SENTENCE_MAX + 1];
 };

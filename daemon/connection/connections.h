@@ -6,6 +6,7 @@
 #include <ev.h>
 #include <sys/queue.h>
 
+#include "daemon/connection/duration.h"
 #include "daemon/limits.h"
 #include "daemon/registry/holder.h"
 #include "daemon/registry/tenant.h"
@@ -73,7 +74,9 @@ struct client {
 	uint8_t untold;	    /* traces of its tenant whose sockets it was not sent yet, a bit each */
 	bool flushes;	    /* it is in `flushing` */
 
-	bool asks;	    /* its request has not been answered */
+	bool asks;	    /* its request has not been answered: */
+	unsigned request;   /* its row in dispatch.c */
+	double asked;	    /* when it was read */
 	bool in_socket;	    /* its request is still in its socket */
 	bool deferred;	    /* it is in the list of that name */
 	bool may_repeat;    /* its next request may be one that the last daemon has handled already */
@@ -132,6 +135,8 @@ struct connections {
 	ev_idle w_busy; /* while clients wait for their turn, or something is to be freed */
 	ev_timer w_deadlines;
 	ev_timer w_deferred;
+
+	struct durations durations[DURATION_KINDS]; /* of each row in dispatch.c */
 
 	struct packet answer; /* the one that is being written, into: */
 	uint8_t answer_buffer[WIRE_PACKET_MAX];

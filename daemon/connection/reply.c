@@ -7,6 +7,7 @@
 
 #include "daemon/connection/client.h"
 #include "daemon/connection/inflight.h"
+#include "daemon/process/clock.h"
 #include "daemon/process/log.h"
 #include "daemon/registry/own_trace.h"
 #include "daemon/registry/refusals.h"
@@ -21,6 +22,9 @@ void client_end_request(struct client *client)
 	if (!client->asks)
 		return;
 	client->asks = client->may_repeat = false;
+	if (client->asked > 0.)
+		duration_note(&client->connections->durations[client->request], clock_now() - client->asked);
+	client->asked = 0.;
 	shares_enter(&client->holder);
 	/* A request that stays there would be answered again and again. */
 	if (client->in_socket && transport_drop(client->fd) < 0)

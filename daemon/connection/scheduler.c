@@ -54,6 +54,8 @@ static void note_delayed(struct tenant *tenant)
 	for (unsigned i = 0; client && i < DELAYED_MAX; client = TAILQ_NEXT(client, in_queue), i++) {
 		client->stall = STALL_RATE;
 		tenant->throttled++;
+		if (tenant->summary)
+			tenant->summary->throttled++;
 		tenant->last_delayed = client;
 		client_watch(client);
 	}

@@ -295,6 +295,29 @@ enum policy_tenant policy_tenant(const struct policy *policy, const char *path)
 	return policy_rules_tenant(&rules);
 }
 
+const struct section *policy_nearest(const struct policy *policy, const char *path)
+{
+	struct policy_levels levels = { .from = path };
+	const struct section *nearest = NULL;
+	unsigned level = 0;
+
+	while (policy_next_level(&levels)) {
+		const size_t depth = path_depth(levels.path);
+
+		for (size_t i = 0; i < policy->sections.n; i++) {
+			const struct section *section = policy->sections.at[i];
+
+			if (!pattern_matches(&section->pattern, levels.path, depth))
+				continue;
+			if (level == levels.n && pattern_compare(&section->pattern, &nearest->pattern) < 0)
+				continue;
+			nearest = section;
+			level = levels.n;
+		}
+	}
+	return nearest;
+}
+
 bool policy_section_has(const struct section *section, const char *path)
 {
 	struct policy_levels levels = { .from = path };

@@ -113,6 +113,8 @@ enum policy_tenant policy_tenant(const struct policy *, const char *path);
 /* The same from the rules of that path. */
 enum policy_tenant policy_rules_tenant(const struct policy_rules *);
 
+/* The section of the tenant at this path, or of the nearest cgroup around it; of several the one whose values count. NULL: none. */
+const struct section *policy_nearest(const struct policy *, const char *path);
 /* Whether the section's pattern matches this path, or a cgroup around it. */
 bool policy_section_has(const struct section *, const char *path);
 /* The greatest value that any section has for Native=. */

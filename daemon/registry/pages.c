@@ -7,6 +7,7 @@
 
 #include "daemon/limits.h"
 #include "daemon/process/timer.h"
+#include "daemon/registry/event.h"
 #include "daemon/registry/holder.h"
 #include "daemon/registry/lease.h"
 #include "daemon/registry/tenant.h"
@@ -36,6 +37,17 @@ static struct page_view *page_view_new(int fd)
 	view->now = memory;
 	memcpy(view->before, memory, WIRE_PAGE_BYTES);
 	return view;
+}
+
+bool pages_event_is_on(const struct event *event)
+{
+	const struct grant *grant = LIST_FIRST(&event->grants);
+	uint8_t byte = 0;
+
+	/* Where an admin keeps the bit off for some tenants, others show it. */
+	while (grant && (grant->bit == 0 || grant->state & KERNEL_SILENT))
+		grant = LIST_NEXT(grant, in_event);
+	return grant && pread(grant->tenant->page_fd, &byte, 1, grant->bit / 8) == 1 && byte >> grant->bit % 8 & 1;
 }
 
 void pages_bit_changed(void *data, uint32_t page, uint32_t bit)

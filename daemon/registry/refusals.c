@@ -16,6 +16,8 @@ void refusal_note(struct registry *registry, struct tenant *tenant, const char *
 
 	if (tenant)
 		tenant->refusals[refusal]++;
+	if (tenant && tenant->summary)
+		tenant->summary->refusals[refusal]++;
 	/* Kept with the level, which outlives a tenant that comes and goes. */
 	if (tenant && !tenant->level->refusals)
 		tenant->level->refusals = calloc(REFUSAL_MAX_, sizeof(*told));

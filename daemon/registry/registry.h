@@ -64,6 +64,7 @@ struct registry {
 	struct machine machine;
 	struct machine files;		  /* the same for data files */
 	struct section_reserve *reserves; /* table by pattern */
+	struct summary *summaries;	  /* table by section */
 	struct level *levels;		  /* table by path */
 	struct level_queue resting;	  /* see resting.c */
 	unsigned n_resting;

@@ -129,6 +129,7 @@ void rules_deinit(struct registry *registry)
 	for (struct section_reserve *section = registry->reserves; section; section = section->by_pattern.next)
 		section->wanted = 0;
 	settle_reserves(registry);
+	summaries_deinit(registry);
 	registry->policy = policy_unref(registry->policy);
 }
 
@@ -240,6 +241,7 @@ void rules_update(struct tenant *tenant)
 	if (registry->options->allow_persist && rules->values.value[POLICY_ALLOW_PERSIST]->is_default)
 		rules->values.value[POLICY_ALLOW_PERSIST] = &yes;
 	find_reserves(tenant);
+	tenant->summary = summary_of_path(registry, tenant->path);
 }
 
 void rules_forget(struct tenant *tenant)

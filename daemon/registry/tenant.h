@@ -5,6 +5,7 @@
 
 #include "daemon/policy/policy.h"
 #include "daemon/registry/registry.h"
+#include "daemon/registry/summary.h"
 #include "protocol/base/table.h"
 #include "protocol/refusal.h"
 
@@ -12,7 +13,7 @@ struct peer;
 
 TAILQ_HEAD(client_queue, client);
 
-#define TENANT_OF_POLICY "policy" /* no cgroup has this path: it does not begin with a slash */
+#define TENANT_OF_POLICY SUMMARY_OF_POLICY /* no cgroup has this path: it does not begin with a slash */
 
 /* The policy's rules for it; rules.c keeps them up to date. */
 struct rules {
@@ -50,9 +51,10 @@ struct tenant {
 	bool is_contained; /* its cgroup is delegated, or a policy names it */
 	bool is_native;	   /* its programs may register by themselves: see native/ */
 	struct rules rules;
-	struct level *level;	/* pays for its events: of its path, whatever the id */
-	struct page_view *view; /* of the page, while a client watches it */
-	int page_fd;		/* read-only, for its clients; -1 until the first one says hello */
+	struct summary *summary; /* NULL: there was no memory for one */
+	struct level *level;	 /* pays for its events: of its path, whatever the id */
+	struct page_view *view;	 /* of the page, while a client watches it */
+	int page_fd;		 /* read-only, for its clients; -1 until the first one says hello */
 	int page_writable; /* the same page, for a keeper that takes the place of this one; -1 where there is none */
 
 	struct holder_list holders;

@@ -36,13 +36,21 @@ static uint64_t believable(uint64_t lost)
 
 int handle_lost(struct client *client, const struct message *message)
 {
+	struct tenant *tenant = client->holder.tenant;
+	uint64_t queue_full, too_big;
 	struct wire_lost lost;
 
 	if (decode_fixed(message->body, KIND_LOST, &lost) != 0)
 		return REFUSAL_BAD_PACKET;
-	client->holder.tenant->lost += believable(lost.queue_full);
-	client->holder.tenant->too_big += believable(lost.too_big);
-	client->holder.registry->lost += believable(lost.queue_full);
-	client->holder.registry->too_big += believable(lost.too_big);
+	queue_full = believable(lost.queue_full);
+	too_big = believable(lost.too_big);
+	tenant->lost += queue_full;
+	tenant->too_big += too_big;
+	if (tenant->summary) {
+		tenant->summary->lost += queue_full;
+		tenant->summary->too_big += too_big;
+	}
+	tenant->registry->lost += queue_full;
+	tenant->registry->too_big += too_big;
 	return 0;
 }

@@ -45,6 +45,14 @@ struct trace_event *tracer_next(struct tracer *tracer, uint64_t after)
 	return event;
 }
 
+uint64_t tracer_records(const struct tracer *tracer, const char *name, size_t length)
+{
+	const struct trace_event *event;
+
+	HASH_FIND(by_name, tracer->events, name, length, event);
+	return event ? event->records : 0;
+}
+
 /* Only events that the admin has switched on are left. */
 void tracer_deinit(struct tracer *tracer)
 {

@@ -45,6 +45,9 @@ struct trace_event {
 /* The first event with an id above `after`, in the order of ids, which begin at 1; or NULL. Valid until the next call of kernel or tracer. */
 struct trace_event *tracer_next(struct tracer *, uint64_t after);
 
+/* An event's records. The name need not be terminated. */
+uint64_t tracer_records(const struct tracer *, const char *name, size_t length);
+
 /* Switches events that match the glob, and returns their number. Reads earlier records first. */
 size_t tracer_switch(struct tracer *, const char *pattern, bool on);
 

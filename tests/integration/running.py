@@ -3,10 +3,13 @@
 
 import collections
 import contextlib
+import ctypes
 import json
 import os
 import queue
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -159,3 +162,42 @@ def running(*options):
 def unprivileged():
     """Options of subprocess for a program of an ordinary user."""
     return {"user": 1000, "group": 1000, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+# Clients that speak the protocol byte by byte, one process for many tenants.
+
+def packet(kind, body):
+    return struct.pack("<IHBBII", 16 + len(body), kind, 0, 0, 1, 0) + body
+
+
+def ask(connection, kind, body=b""):
+    connection.send(packet(kind, body))
+    _, control, _, _ = connection.recvmsg(131072, socket.CMSG_SPACE(8 * 4))
+    for level, type_, data in control:
+        if (level, type_) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            for fd in struct.unpack(f"{len(data) // 4}i", data):
+                os.close(fd)
+
+
+def be(name):
+    """With --tenants=process a tenant is a process and its name, so one process can be many."""
+    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+
+
+def connect(path, kind=socket.SOCK_SEQPACKET):
+    connection = socket.socket(socket.AF_UNIX, kind)
+    connection.settimeout(30)
+    connection.connect(path)
+    return connection
+
+
+def client(daemon, name, *descriptions, lost=0):
+    be(name)
+    connection = connect(daemon.socket)
+    ask(connection, 1, bytes(16))
+    for description in descriptions:
+        length = len(description)
+        ask(connection, 3, struct.pack("<HHHH", 1, 0, 0, length) + description + bytes(-length % 4))
+    if lost:
+        connection.send(packet(12, struct.pack("<QQ", lost, 1)))
+    return connection

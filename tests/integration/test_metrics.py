@@ -5,7 +5,6 @@
 # slow readers, and readers that leave, delay no other. (Not by env: the parsers are a package of the system's python.)
 
 import contextlib
-import ctypes
 import math
 import os
 import signal
@@ -20,7 +19,7 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import running as running_daemons  # noqa: E402
-from running import scratch_directory  # noqa: E402
+from running import client, connect, packet, scratch_directory  # noqa: E402
 from checks import check, eventually, sum_up  # noqa: E402
 
 try:
@@ -40,7 +39,7 @@ class Daemon(running_daemons.Daemon):
         super().__init__(directory, "--backend=embedded", f"--client-timeout={TIMEOUT}", f"--policy={directory}/policy", *options)
         self.metrics = directory + "/made/metrics"
         os.makedirs(directory + "/policy", exist_ok=True)
-        self.write_policy(f"[Daemon]\nMetricsSocket={self.metrics}\n{policy}")
+        self.write_policy(f"[Daemon]\nMetricsSocket={self.metrics}\nMetricsTenants=yes\n{policy}")
 
     def write_policy(self, text):
         with open(self.directory + "/policy/1.conf", "w", encoding="utf-8") as file:
@@ -75,43 +74,6 @@ def expect(sentence, true, shown="it is not so"):
     check(sentence, "" if true else [shown])
 
 
-def packet(kind, body):
-    return struct.pack("<IHBBII", 16 + len(body), kind, 0, 0, 1, 0) + body
-
-
-def ask(connection, kind, body=b""):
-    connection.send(packet(kind, body))
-    _, control, _, _ = connection.recvmsg(131072, socket.CMSG_SPACE(8 * 4))
-    for level, type_, data in control:
-        if (level, type_) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            for fd in struct.unpack(f"{len(data) // 4}i", data):
-                os.close(fd)
-
-
-def be(name):
-    """With --tenants=process a tenant is a process and its name, so one process can be many."""
-    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
-
-
-def connect(path, kind=socket.SOCK_SEQPACKET):
-    connection = socket.socket(socket.AF_UNIX, kind)
-    connection.settimeout(30)
-    connection.connect(path)
-    return connection
-
-
-def client(daemon, name, *descriptions, lost=0):
-    be(name)
-    connection = connect(daemon.socket)
-    ask(connection, 1, bytes(16))
-    for description in descriptions:
-        length = len(description)
-        ask(connection, 3, struct.pack("<HHHH", 1, 0, 0, length) + description + bytes(-length % 4))
-    if lost:
-        connection.send(packet(12, struct.pack("<QQ", lost, 1)))
-    return connection
-
-
 # The text.
 
 def rest_of(connection):
@@ -138,6 +100,11 @@ def values(samples, name):
 def doubles(text):
     keys = [tuple([name, *sorted(labels.items())]) for name, labels, _ in parse(text)]
     return sorted(set(key for key in keys if keys.count(key) > 1)) if len(keys) != len(set(keys)) else []
+
+
+def is_of_time(name):
+    """Others are the same while nothing happens but that they are read."""
+    return "uptime" in name or "request_seconds" in name
 
 
 def differences(a, b):
@@ -188,7 +155,7 @@ def compare(daemon, text):
             wrong.append(f"{name}: {values(samples, name)} instead of {told}")
     told = [(str(tenant["cgroup_id"]), refusal["reason"], refusal["count"]) for tenant in tenants for refusal in tenant["refusals"]]
     found = [(labels["cgroup_id"], labels["reason"], value) for name, labels, value in samples
-             if name == "userevd_refusals_total"]
+             if name == "userevd_tenant_refusals_total"]
     if found != told:
         wrong.append(f"refusals: {found} instead of {told}")
     build = [labels for name, labels, value in samples if name == "userevd_build_info" and value == 1]
@@ -202,7 +169,7 @@ def check_form(text):
     expect("the text ends with # EOF", lines[-2:] == ["# EOF", ""] and lines.count("# EOF") == 1, lines[-3:])
     families = list(openmetrics.text_string_to_metric_families(text.decode()))
     check("each family has a type that the older format knows, too, and a help",
-          [family.name for family in families if family.type not in ("gauge", "counter") or not family.documentation] +
+          [family.name for family in families if family.type not in ("gauge", "counter", "histogram") or not family.documentation] +
           ([] if len(families) > 15 else ["there are hardly any"]))
     check("no sample has a timestamp", [sample for family in families for sample in family.samples if sample.timestamp is not None])
     numbers = [(name, labels, value) for name, labels, value in samples_of(older, text)]
@@ -226,7 +193,7 @@ def check_numbers():
         check("with tenants the numbers are those of userevctl status and tenants", compare(daemon, text))
         samples = parse(text)
         check("each kind of number that is compared is there",
-              [name for name in ("refusals_total", "tenant_events", "tenant_events_max", "tenant_lost_records_total",
+              [name for name in ("tenant_refusals_total", "tenant_events", "tenant_events_max", "tenant_lost_records_total",
                                  "tenant_throttled_total") if not any(values(samples, name))])
         told = [f"process:{os.getpid()}:{label}" for _, label in NAMES]
         for kind, parser in (("OpenMetrics", openmetrics), ("the older format", older)):
@@ -235,8 +202,7 @@ def check_numbers():
         wrong = [char for char in text.decode() if char != "\n" and not char.isprintable()]
         check("no control character is in it", wrong)
         check("the socket has the same text",
-              differences([s for s in parse(daemon.read()) if "uptime" not in s[0]],
-                          [s for s in samples if "uptime" not in s[0]]))
+              differences([s for s in parse(daemon.read()) if not is_of_time(s[0])], [s for s in samples if not is_of_time(s[0])]))
         for connection in connections:
             connection.close()
 
@@ -246,6 +212,8 @@ def check_cgroups():
         with client(daemon, b"one", b"a u32 n"):
             text = daemon.text()
             check("a tenant that is a cgroup has the numbers of userevctl tenants", compare(daemon, text))
+            expect("its section counts it", [labels["section"] for name, labels, value in parse(text)
+                                             if name == "userevd_section_events" and value == 1] == ["/"], text.decode())
             expect("its reserve is there", values(parse(text), "tenant_reserved_events") == [5], text.decode())
             expect("it is muted", daemon.ctl("mute", daemon.json("tenants")[0]["tenant"]).returncode == 0)
             text = daemon.text()

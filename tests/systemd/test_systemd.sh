@@ -198,6 +198,18 @@ check 'the program becomes a tenant' within 120 is_a_tenant early
 check 'the pages are mounted read-only' says ' /run/userevd/control.sock.pages.read-only ro,' cat "/proc/$(property userevd MainPID)/mountinfo"
 check 'the program reconnects after the daemon was killed' client_returns userevd
 systemctl stop early
+# The first line of the answer, and its text.
+metrics_by_http()
+{
+	exec 5<>/dev/tcp/127.0.0.1/9568 && printf 'GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n' >&5 && cat <&5 && exec 5>&-
+}
+check 'nothing serves metrics by HTTP until an admin enables it' says '^disabled$' systemctl is-enabled userevd-metrics.socket
+check '… nor listens' eval '! metrics_by_http'
+check 'the admin enables it' systemctl enable --now userevd-metrics.socket
+check '… and has the metrics' within 60 says '^HTTP/1.1 200 OK' metrics_by_http
+check '… of all sections' says '^userevd_section_tenants[{]section="' metrics_by_http
+check '… from a process without privilege' says '^yes$' systemctl show --value --property=DynamicUser userevd-metrics@any.service
+check '… and disables it' systemctl disable --now userevd-metrics.socket
 check 'the daemon stops' stopped_cleanly
 systemctl unmask --quiet --runtime userevd-keeper.socket
 

@@ -70,6 +70,8 @@ static const char *answer(const struct policy *policy, const char *verb, const c
 		text_printf(&text, "%s", shown(key, policy_daemon(policy, key)));
 	else if (streq(verb, "tenant"))
 		text_printf(&text, "%s", tenants[policy_tenant(policy, path)]);
+	else if (streq(verb, "nearest"))
+		text_printf(&text, "%s", policy_nearest(policy, path) ? policy_nearest(policy, path)->name : "nothing");
 	policy_lookup(&policy->sections, path, &rules);
 	if (streq(verb, "lookup"))
 		text_printf(&text, "%s", shown(key, rules.value[key]));
@@ -110,6 +112,13 @@ TEST(value_and_verdict_come_from_the_right_section)
 		  "[/s/a*]\nMaxEvents=1\nMaxConnections=1\n[/s/*b]\nMaxEvents=2\nMaxConnections=2\n[/s/a*]\nMaxEvents=3\n",
 		  "lookup /s/ab MaxEvents: 3@a.conf:8\n"
 		  "lookup /s/ab MaxConnections: 2@a.conf:6\n" },
+		{ "the nearest section is that of the innermost cgroup, and there the most specific one",
+		  "[/s]\nMaxEvents=1\n[/s/*]\nMaxEvents=4\n[/s/c*]\nMaxEvents=7\n[/t/*]\nMaxEvents=3\n",
+		  "nearest /s -: /s\n"
+		  "nearest /s/x/y/z -: /s/*\n"
+		  "nearest /s/cron/x -: /s/c*\n"
+		  "nearest /t -: nothing\n"
+		  "nearest process:1:init -: nothing\n" },
 		{ "a pattern that equals the path matches as a pattern",
 		  "[/a/[b]]\nMaxEvents=1\n[/a/\\*]\nMaxEvents=2\n[/a\\x2db]\nMaxEvents=3\n",
 		  "lookup /a/[b] MaxEvents: nothing\n"
