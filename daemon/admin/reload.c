@@ -8,11 +8,13 @@
  * With an error in any file the policy in force stays; at the start, the daemon uses the copy of the last good policy.
  *
  * A kubelet renews the files of a ConfigMap all at once: it replaces the link "..data" to their directory. So that is a reload, too.
+ * With AutoReload=yes so is each other change in the directories, once nothing has changed for a moment: an admin may copy several files.
  */
 
 #include "daemon/admin/reload.h"
 
 #include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 
 #include "daemon/admin/control.h"
@@ -28,6 +30,8 @@
 #include "daemon/registry/own_trace.h"
 #include "daemon/registry/rules.h"
 #include "protocol/row.h"
+
+#define SETTLED_SECONDS 0.5
 
 /* The result of one reload, for the log and for all admins that wait for it. */
 struct outcome {
@@ -347,6 +351,53 @@ static void on_link_replaced(struct ev_loop *loop _unused_, ev_stat *w, int even
 	reload_begin(container_of(w, struct daemon, reload.w_link));
 }
 
+static void on_settled(struct ev_loop *loop, ev_timer *w, int events _unused_)
+{
+	struct daemon *daemon = container_of(w, struct daemon, reload.w_settled);
+
+	ev_timer_stop(loop, w);
+	if (policy_daemon(daemon->registry.policy, POLICY_AUTO_RELOAD)->number)
+		reload_begin(daemon);
+}
+
+static void on_directory_changed(struct ev_loop *loop, ev_io *w, int events _unused_)
+{
+	struct reload *reload = container_of(w, struct reload, w_watch);
+	char changes[4096];
+
+	while (read(w->fd, changes, sizeof(changes)) > 0)
+		;
+	ev_timer_again(loop, &reload->w_settled);
+}
+
+/* Also without AutoReload=, which a reload may set. */
+static void watch_directories(struct daemon *daemon)
+{
+	const uint32_t changes = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR;
+	const char *directories = daemon->options.policy;
+	struct reload *reload = &daemon->reload;
+	char path[PATH_MAX];
+
+	reload->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (reload->watch < 0) {
+		log_warning("changes of the policy files are not noticed, whatever AutoReload= is: %s",
+			    strerror(errno));
+		return;
+	}
+	for (size_t length; *directories; directories += length + (directories[length] == ':')) {
+		length = strcspn(directories, ":");
+		snprintf(path, sizeof(path), "%.*s", (int)length, directories);
+		/* One that does not exist has no files. */
+		if (inotify_add_watch(reload->watch, path, changes) < 0 && errno != ENOENT &&
+		    policy_daemon(daemon->registry.policy, POLICY_AUTO_RELOAD)->number)
+			log_warning("AutoReload=: changes in %s are not noticed: %s", path, strerror(errno));
+	}
+	ev_io_init(&reload->w_watch, on_directory_changed, reload->watch, EV_READ);
+	ev_io_start(daemon->loop, &reload->w_watch);
+	ev_init(&reload->w_settled, on_settled);
+	reload->w_settled.repeat = SETTLED_SECONDS;
+}
+
 void reload_init(struct daemon *daemon)
 {
 	struct reload *reload = &daemon->reload;
@@ -364,6 +415,7 @@ void reload_init(struct daemon *daemon)
 		ev_stat_start(daemon->loop, &reload->w_link);
 		break;
 	}
+	watch_directories(daemon);
 	ev_async_init(&daemon->reload.w_done, on_reload_done);
 	ev_async_start(daemon->loop, &daemon->reload.w_done);
 }
@@ -371,6 +423,8 @@ void reload_init(struct daemon *daemon)
 void reload_deinit(struct daemon *daemon)
 {
 	join_thread(&daemon->reload);
+	if (ev_is_active(&daemon->reload.w_watch))
+		fd_close(daemon->reload.watch);
 	outcome_unref(daemon->reload.outcome);
 	outcome_unref(daemon->reload.next);
 }

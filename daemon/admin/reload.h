@@ -24,6 +24,9 @@ struct reload {
 	ev_async w_done;
 	ev_stat w_link;
 	char link[PATH_MAX];
+	int watch; /* of the directories, while w_watch is active */
+	ev_io w_watch;
+	ev_timer w_settled; /* since their last change */
 	time_t loaded;	    /* the policy in force */
 	uint64_t digest;    /* of its files */
 	uint64_t n;	    /* reloads so far */

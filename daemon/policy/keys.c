@@ -279,6 +279,7 @@ const struct policy_key_row policy_keys[POLICY_KEYS] = {
 	[POLICY_GUARD] = { "Guard", POLICY_OF_DAEMON, &type_guard, .value = NUMBER(POLICY_GUARD_PREFER) },
 	[POLICY_METRICS_SOCKET] = { "MetricsSocket", POLICY_OF_DAEMON, &type_path, PATH_BYTES_MAX, .value = NOTHING },
 	[POLICY_METRICS_TENANTS] = { "MetricsTenants", POLICY_OF_DAEMON, &type_yes_no, .value = NUMBER(false) },
+	[POLICY_AUTO_RELOAD] = { "AutoReload", POLICY_OF_DAEMON, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_FIELDS] = { "Fields", POLICY_OF_EVENT, &type_fields, .value = NOTHING },
 	[POLICY_PERSIST] = { "Persist", POLICY_OF_EVENT, &type_yes_no, .value = NUMBER(false) },
 	[POLICY_TENANTS] = { "Tenants", POLICY_OF_EVENT, &type_patterns, .value = NOTHING, .empty = "/**" },

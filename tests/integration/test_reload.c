@@ -17,6 +17,20 @@ DAEMON_TEST(sighup_reads_the_policy_again, .policy = "[/**]\nMaxEvents=1\n")
 	ck_assert(eventually(log_has(fixture, "the policy is loaded: 1 section from 1 file")));
 }
 
+DAEMON_TEST(changed_files_are_read_by_themselves_where_the_policy_says_so, .policy = "[/**]\nMaxEvents=1\n")
+{
+	fixture_write_policy(fixture, "[Daemon]\nAutoReload=yes\n[/**]\nMaxEvents=2\n");
+	/* Longer than it waits for the last change. */
+	usleep(1200000);
+	ck_assert(!log_has(fixture, "the policy is loaded"));
+	ck_assert_int_eq(kill(fixture->pid, SIGHUP), 0);
+	ck_assert(eventually(log_has(fixture, "the policy is loaded: 1 section")));
+	fixture_write_policy(fixture, "[Daemon]\nAutoReload=yes\n[/**]\nMaxEvents=many\n");
+	ck_assert(eventually(log_has(fixture, "the policy has errors; the old one stays")));
+	fixture_write_policy(fixture, "[Daemon]\nAutoReload=yes\n[/**]\nMaxEvents=2\n[/a]\nMaxEvents=1\n");
+	ck_assert(eventually(log_has(fixture, "the policy is loaded: 2 sections")));
+}
+
 DAEMON_TEST(wrong_file_leaves_the_policy_in_force, .policy = "[/**]\nMaxEvents=2\n[/nowhere]\nReserveEvents=5\n")
 {
 	_cleanup_(fd_closep) int socket = fixture_client(fixture);

@@ -151,6 +151,7 @@ TEST(value_is_taken_or_refused)
 		{ POLICY_NAME_PREFIX, "a b", PREFIX },
 		{ POLICY_NAME_PREFIX, "a*", PREFIX },
 		{ POLICY_METRICS_SOCKET, "/run/userevd/metrics.sock", "/run/userevd/metrics.sock" },
+		{ POLICY_AUTO_RELOAD, "yes", "yes" },
 		{ POLICY_METRICS_TENANTS, "yes", "yes" },
 		{ POLICY_METRICS_TENANTS, "few", "give yes or no" },
 		{ POLICY_METRICS_SOCKET, "metrics.sock", "give a path that begins with '/' and has at most 107 bytes" },
