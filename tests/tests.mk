@@ -115,8 +115,8 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) $(CACHED) packages fuzzers
 	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics and recordings on Linux 6.1 (make check-vm); a million changed names (make check-bypass); a hundred kills of daemon and keeper below native programs (make check-restart)' $(LONG_GUESTS) \
 		--beside $(ASAN) $(ASAN_TESTS) --beside $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) \
-		--beside $(B) $(SPEED_TESTS) -- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SHORT_GUESTS) \
-		-- $(B) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh
+		--beside $(B) $(SPEED_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
+		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SHORT_GUESTS)
 
 ## make check           Unit and integration tests on this machine.
 check: test-dependencies
@@ -285,7 +285,7 @@ coverage: test-dependencies kernels
 	# Programs of other users count, too. Otherwise they say that they cannot, as a part of their output.
 	$(Q)chmod -R a+rwX $(COVERED)
 	# A command that is killed at many of its calls takes hours in this build, and shows no other line.
-	$(Q)umask 0 && COVERAGE=1 KILL_STEP=1000 GUEST_LIMIT=5400 CK_TIMEOUT_MULTIPLIER=5 GCOV_ERROR_FILE=/dev/null tests/run-tests.sh --guest 6.12 $(COVERED) $(call covered,$(COVERING_IN_GUEST)) \
+	$(Q)umask 0 && COVERAGE=1 KILL_STEP=1000 GUEST_LIMIT=5400 TEST_LIMIT=3600 CK_TIMEOUT_MULTIPLIER=5 GCOV_ERROR_FILE=/dev/null tests/run-tests.sh --guest 6.12 $(COVERED) $(call covered,$(COVERING_IN_GUEST)) \
 		--guest 6.12+tracing $(COVERED) $(COVERING_IN_TRACEFS) --guest 6.1 $(COVERED) $(call covered,$(COVERING_IN_GUEST)) tests/integration/test_tracing.sh \
 		-- $(COVERED) $(call covered,$(TESTS)) $(COVERING_SCRIPTS)
 	$(Q)tests/coverage.sh $(COVERED)
@@ -339,7 +339,7 @@ $(B)/tests/helpers.a: $(call objects,$(UNIT_FOLDERS),$(UNIT_SOURCES))
 $(B)/tests/keeper.a: $(KEEPER_OBJECTS)
 $(ARCHIVES):
 	@echo '  AR      $@'
-	$(Q)rm -f $@ && ar rcsT $@ $^
+	$(Q)rm -f $@ && $(call tool,ar) rcsT $@ $^
 
 # Tests of the keeper and of the client are linked with these first, since the daemon has some of the same names.
 $(foreach source,$(UNIT_SOURCES),$(eval $(call programs,$(source)): $(source:%.c=$(B)/%.o)))
