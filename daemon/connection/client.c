@@ -320,7 +320,7 @@ void client_free(struct client *client)
 	inflight_undo(client, client->in_flight);
 	/* The keeper's copy would keep it in the epoll instance. */
 	if (client->events != 0)
-		epoll_ctl(loop_epoll, EPOLL_CTL_DEL, client->fd, NULL);
+		loop_forget(client->fd);
 	/* The connection before the streams: a peer that sees it closed may rely on the rest being released soon. */
 	deposit_close(client);
 	if (tenant) {

@@ -15,6 +15,7 @@
 
 #include "daemon/native/state.h"
 #include "daemon/process/log.h"
+#include "daemon/process/loop.h"
 #include "daemon/process/timer.h"
 #include "daemon/registry/refusals.h"
 #include "daemon/registry/settling.h"
@@ -34,6 +35,8 @@ static void natives_stop(struct natives *natives)
 	if (!natives->kernel)
 		return;
 	ev_io_stop(loop, &natives->w_notes);
+	/* The keeper has it, too. */
+	loop_forget(natives->kernel->fd[NATIVE_NOTES]);
 	ev_timer_stop(loop, &natives->w_sweep);
 	ev_timer_stop(loop, &natives->w_look);
 	natives->file = fd_close(natives->file);

@@ -59,6 +59,11 @@ bool loop_next_event(struct epoll_event *ret)
 	return true;
 }
 
+void loop_forget(int fd)
+{
+	epoll_ctl(loop_epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 static _Noreturn void loop_exit(const char *message)
 {
 	log_error("can't go on: %s: %s", message, strerror(errno));

@@ -20,5 +20,10 @@ struct ev_loop *loop_new(void);
  */
 extern int loop_epoll;
 #define LOOP_EVENT_TAG (UINT64_C(1) << 63)
+/*
+ * Before an fd that another process has, too, is closed: that alone would leave it in the instance, and libev would take its next event for
+ * one of the fd that has its number by then, which it would not watch any more.
+ */
+void loop_forget(int fd);
 /* The next of these events that this turn has found. */
 bool loop_next_event(struct epoll_event *ret);

@@ -351,6 +351,38 @@ PAIR_TEST(lost_map_is_said, "--guard=prefer")
 	ck_assert_int_eq(loader("--remove"), 0);
 }
 
+/*
+ * The keeper has the guard's files, too, so that they stay open when the daemon closes its own: and an event of theirs, which comes after
+ * that, concerns none of the connections that have their numbers now.
+ */
+PAIR_TEST(removed_part_of_the_guard_is_noticed, "--guard=prefer")
+{
+	struct native_program program;
+	char name[512], path[640];
+	struct tally tally;
+	int control[32];
+
+	restart_natively(fixture, pair);
+	start(fixture, &program, "native-a");
+	find_pinned("admitting1-", name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s/refuse_new", loader_directory, name);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert(eventually(log_has(fixture, "was a part of the guard removed?")));
+	for (size_t i = 0; i < ARRAY_SIZE(control); i++)
+		control[i] = raw_connect(fixture->control);
+	for (unsigned i = 0; i < 4; i++)
+		native_register(&program, 0, i, "secret_name u32 x", 0);
+	for (size_t i = 0; i < ARRAY_SIZE(control); i++) {
+		ck_assert_uint_eq(
+			raw_rows(control[i], KIND_STATUS, 0, NULL, take_row, &(struct wanted){ .tenant = "" }), 0);
+		close(control[i]);
+	}
+	end(&program, "native-a");
+	ck_assert(eventually(access("/sys/kernel/tracing/events/user_events/unproved_by_userevd", F_OK) < 0));
+	tally_take_at_rest(fixture, &tally);
+	ck_assert_int_eq(loader("--remove"), 0);
+}
+
 /* The guard needs types that some kernels are built without. */
 PAIR_TEST(without_btf_nothing_is_offered, "--guard=prefer")
 {
