@@ -28,7 +28,9 @@ DATADIR ?= $(PREFIX)/share/userevd
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 DESTDIR ?=
 CC ?= gcc
-LD_RELOCATABLE ?= ld -r
+# The tools that belong to the compiler, which may be one for another machine.
+tool = $(shell $(CC) -print-prog-name=$(1))
+LD_RELOCATABLE ?= $(call tool,ld) -r
 SANITIZE ?=
 COVERAGE ?=
 DEPENDENCIES ?= auto
@@ -170,9 +172,9 @@ $(B)/libuserev.so: $(B)/libuserev.so.$(SOVERSION)
 $(B)/libuserev.a: $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS)
 	@echo '  AR      $@'
 	$(Q)$(LD_RELOCATABLE) $^ -o $(B)/libuserev.o
-	$(Q)objcopy --wildcard --remove-section='.gnu.*lto_*' --keep-global-symbol='userev_*' --keep-global-symbol='__x86.*' $(B)/libuserev.o
+	$(Q)$(call tool,objcopy) --wildcard --remove-section='.gnu.*lto_*' --keep-global-symbol='userev_*' --keep-global-symbol='__x86.*' $(B)/libuserev.o
 	$(Q)rm -f $@
-	$(Q)ar rcs $@ $(B)/libuserev.o
+	$(Q)$(call tool,ar) rcs $@ $(B)/libuserev.o
 
 $(B)/examples/%: $(B)/client/examples/%.o $(B)/libuserev.a
 	@mkdir -p $(@D)
