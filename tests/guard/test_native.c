@@ -572,6 +572,22 @@ TEST(forbidden_join_is_killed)
 	native_start(&other, "native-b");
 }
 
+TEST(forbidden_join_is_told_whatever_else_there_is_to_tell)
+{
+	const int fd = open_data_file(clone_tracefs(&(uint64_t){ 0 }));
+	struct uapi_register words = { .size = sizeof(words),
+				       .enable_size = 4,
+				       .enable_address = (uintptr_t) & (uint32_t){ 0 },
+				       .description = (uintptr_t) "b_secret u32 x" };
+
+	ck_assert_int_eq(ioctl(fd, UAPI_IOCTL_REGISTER, &words), 0);
+	for (unsigned i = 0; i < ADMISSION_NOTES / sizeof(struct admission_note); i++)
+		ck_assert_int_eq(native_register(&program, 0, 1, "b_secret u32 x", 0), EPERM);
+	ck_assert_int_eq(native_register_absent(&program, 0, 0, "b_secret u32 x"), 0);
+	ck_assert(was_told(ADMISSION_VIOLATED, ADMISSION_NAME_DENIED, NULL));
+	close(fd);
+}
+
 TEST(name_that_changes_meanwhile_is_never_made)
 {
 	struct admission_note note = { 0 };
@@ -665,6 +681,7 @@ int main(void)
 				       file_is_the_tenants_that_registers_first,
 				       reopened_file_is_a_file_of_its_own,
 				       forbidden_join_is_killed,
+				       forbidden_join_is_told_whatever_else_there_is_to_tell,
 				       name_that_changes_meanwhile_is_never_made,
 				       name_that_changes_meanwhile_is_killed_for_it,
 				       maps_outlive_the_programs_of_a_build };

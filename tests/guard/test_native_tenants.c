@@ -360,9 +360,10 @@ PAIR_TEST(removed_part_of_the_guard_is_noticed, "--guard=prefer")
 	struct native_program program;
 	char name[512], path[640];
 	struct tally tally;
-	int control[32];
+	int control[32], before;
 
 	restart_natively(fixture, pair);
+	before = raw_connect(fixture->control);
 	start(fixture, &program, "native-a");
 	find_pinned("admitting1-", name, sizeof(name));
 	snprintf(path, sizeof(path), "%s/%s/refuse_new", loader_directory, name);
@@ -377,6 +378,8 @@ PAIR_TEST(removed_part_of_the_guard_is_noticed, "--guard=prefer")
 			raw_rows(control[i], KIND_STATUS, 0, NULL, take_row, &(struct wanted){ .tenant = "" }), 0);
 		close(control[i]);
 	}
+	ck_assert_uint_eq(raw_rows(before, KIND_STATUS, 0, NULL, take_row, &(struct wanted){ .tenant = "" }), 0);
+	close(before);
 	end(&program, "native-a");
 	ck_assert(eventually(access("/sys/kernel/tracing/events/user_events/unproved_by_userevd", F_OK) < 0));
 	tally_take_at_rest(fixture, &tally);

@@ -143,11 +143,18 @@ static __always_inline struct scratch *scratch_get(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
-/* False: the daemon has not read what it was told before. */
+/*
+ * False: the daemon has not read what it was told before. A program can register and be refused as fast as it likes: half of the ring is kept
+ * for what must not be lost in that, such as a forbidden join.
+ */
 static __always_inline bool tell(__u64 cgroup, __u32 what, __u32 verdict, const char *kernel_text)
 {
-	struct admission_note *note = bpf_ringbuf_reserve(&notes, sizeof(*note), 0);
+	const bool is_common = what == ADMISSION_GRANTED || what == ADMISSION_REFUSED;
+	struct admission_note *note;
 
+	if (is_common && bpf_ringbuf_query(&notes, BPF_RB_AVAIL_DATA) > ADMISSION_NOTES / 2)
+		return false;
+	note = bpf_ringbuf_reserve(&notes, sizeof(*note), 0);
 	if (!note)
 		return false;
 	note->tenant = cgroup;
