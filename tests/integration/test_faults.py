@@ -31,8 +31,8 @@ sigfillset snprintf stpcpy strcasecmp strcasestr strncat strchr strchrnul strcmp
 regcomp regexec strsignal strptime strspn strstr strtod strtof strtol strtoul strtoull strerrorname_np vasprintf vsnprintf wcwidth environ unsetenv uselocale puts
 
 # always succeeds, or has no result for an unknown name
-clock_gettime dirfd fileno getegid geteuid getgid getgrgid getpgrp getpid getppid getpwuid gettid getuid isatty sched_yield sysconf
-uname tcgetpgrp
+alarm clock_gettime dirfd fileno getegid geteuid getgid getgrgid getpgrp getpid getppid getpwuid gettid getuid isatty sched_yield sysconf
+uname tcgetpgrp time
 
 # fails only if it is misused
 dlsym posix_spawn_file_actions_destroy posix_spawnattr_destroy posix_spawnattr_init posix_spawnattr_setflags

@@ -42,6 +42,8 @@ nothing_is_left()
 start_counted()
 {
 	rm -f "$scratch/go"
+	# Not by the program's start alone, which may come after the first look.
+	: >"$scratch/program"
 	"$B/tests/direct" --when="$scratch/go" --hold --count="${1-100}" --number=n 'counted u32 n' >"$scratch/program" 2>&1 &
 	program=$!
 	within file_has registered "$scratch/program"

@@ -18,6 +18,8 @@ start()
 {
 	local output=$1
 	shift
+	# Not by the program's start alone, which may come after a first look into it.
+	: >"$output"
 	"$@" >"$output" 2>"$output.error" &
 	started+=($!)
 }
