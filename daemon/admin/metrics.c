@@ -116,7 +116,7 @@ static bool metrics_next_request(struct metrics_walk *walk, const struct connect
 	return true;
 }
 
-/* One of a family's samples for a section or tenant; `i` counts them. With the numbers' last family, refusals, there are many. */
+/* A line of a section or tenant. */
 struct sample {
 	struct number number;
 	const char *reason; /* of a refusal; NULL: it is another number */

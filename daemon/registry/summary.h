@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What tenants do, summed up by the section of the policy that is nearest to them, for monitoring: tenants come and go, and each of them
- * would be series of its own. An summary outlives its tenants, and its section: a counter never falls.
+ * For monitoring: the sums of all tenants for which a section of the policy is the nearest one. Series for each tenant would grow in number
+ * as tenants come and go. A summary stays when its tenants have ended, and its section is gone: a counter never falls.
  */
 
 #include "daemon/registry/registry.h"
