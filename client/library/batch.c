@@ -21,8 +21,8 @@ struct batch *batch_new(struct events *events, struct userev_event *first, size_
 		return NULL;
 	batch->event = first;
 	batch->n = (uint32_t)n;
-	SLIST_INIT(&batch->sentences);
-	TAILQ_INSERT_TAIL(&events->batches, batch, entry);
+	QUEUE_INIT(&batch->sentences);
+	QUEUE_APPEND(&events->batches, batch);
 	if (!events->unanswered)
 		events->unanswered = batch;
 	if (!events->unasked)
@@ -61,7 +61,7 @@ struct batch *batch_of(const struct events *events, const struct userev_event *e
 
 	if (!events->are_declared)
 		return &container_of(event->declared, struct batch_single, declaration)->batch;
-	TAILQ_FOREACH(batch, &events->batches, entry)
+	QUEUE_FOREACH(batch, &events->batches)
 		if (batch->event && event >= batch->event && event < batch->event + batch->n)
 			break;
 	return batch;
@@ -69,13 +69,13 @@ struct batch *batch_of(const struct events *events, const struct userev_event *e
 
 static void batches_scan_next(struct events *events)
 {
-	events->scan_batch = TAILQ_NEXT(events->scan_batch, entry);
+	events->scan_batch = QUEUE_NEXT(events->scan_batch);
 	events->scan_at = 0;
 }
 
 void batch_free(struct events *events, struct batch *batch)
 {
-	struct batch *next = TAILQ_NEXT(batch, entry);
+	struct batch *next = QUEUE_NEXT(batch);
 
 	if (events->unanswered == batch)
 		events->unanswered = next;
@@ -83,7 +83,7 @@ void batch_free(struct events *events, struct batch *batch)
 		events->unasked = next;
 	if (events->scan_batch == batch)
 		batches_scan_next(events);
-	TAILQ_REMOVE(&events->batches, batch, entry);
+	QUEUE_REMOVE(&events->batches, batch);
 	sentences_free(&batch->sentences);
 	memory_free(batch);
 }
@@ -103,7 +103,7 @@ void batch_release(struct events *events, struct batch *batch)
 	}
 	/* The rest of the batch is not sent. */
 	if (events->unasked == batch)
-		events->unasked = TAILQ_NEXT(batch, entry);
+		events->unasked = QUEUE_NEXT(batch);
 	batch->n = batch->asked;
 }
 
@@ -117,7 +117,7 @@ void batches_place(struct events *events, void (*place)(struct userev_event *, c
 {
 	struct batch *batch;
 
-	TAILQ_FOREACH(batch, &events->batches, entry)
+	QUEUE_FOREACH(batch, &events->batches)
 		BATCH_FOREACH(event, batch)
 	place(event, events->ungranted);
 }
@@ -127,8 +127,8 @@ void batches_suspend(struct events *events)
 	struct batch *batch, *next;
 
 	batches_place(events, place_wait);
-	for (batch = TAILQ_FIRST(&events->batches); batch; batch = next) {
-		next = TAILQ_NEXT(batch, entry);
+	for (batch = QUEUE_FIRST(&events->batches); batch; batch = next) {
+		next = QUEUE_NEXT(batch);
 		batch->asked = batch->answered;
 		if (!batch->event)
 			batch_free(events, batch);
@@ -140,14 +140,14 @@ void batches_ask_anew(struct events *events)
 {
 	struct batch *batch;
 
-	TAILQ_FOREACH(batch, &events->batches, entry)
+	QUEUE_FOREACH(batch, &events->batches)
 		batch->asked = batch->answered = 0;
-	events->unanswered = events->unasked = TAILQ_FIRST(&events->batches);
+	events->unanswered = events->unasked = QUEUE_FIRST(&events->batches);
 }
 
 void batches_scan_again(struct events *events)
 {
-	events->scan_batch = TAILQ_FIRST(&events->batches);
+	events->scan_batch = QUEUE_FIRST(&events->batches);
 	events->scan_at = 0;
 }
 

@@ -11,7 +11,7 @@
  * was registered with userev_register().
  */
 struct batch {
-	TAILQ_ENTRY(batch) entry;
+	QUEUE_ENTRY(batch) entry;
 	struct userev_event *event; /* the first; NULL after the release of a batch with pending answers */
 	uint32_t n;
 	uint32_t asked;	   /* how many were sent on this connection */
@@ -26,7 +26,7 @@ struct batch_single {
 	char text[]; /* the description, and the name */
 };
 
-TAILQ_HEAD(batches, batch);
+QUEUE(batches, batch);
 
 /* All events of a userev. */
 struct events {

@@ -52,8 +52,8 @@ _public_ int userev_register_all(struct userev *userev, struct userev_registrati
 		if (refusal) {
 			one->result = refusal_to_errno(refusal->refusal);
 			one->why = refusal->text;
-			SLIST_REMOVE(&batch->sentences, refusal, sentence, entry);
-			SLIST_INSERT_HEAD(&userev->sentences, refusal, entry);
+			QUEUE_REMOVE(&batch->sentences, refusal);
+			QUEUE_PREPEND(&userev->sentences, refusal);
 			batch_drop(&userev->events, batch);
 		}
 		refused += one->result != 0;

@@ -10,7 +10,6 @@
 #define _FILE_OFFSET_BITS 64
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -61,7 +60,7 @@ bool file_is_data_file(int fd)
 	int type;
 	socklen_t size = sizeof(type);
 
-	if (fstatfs(fd, &where) == 0 && where.f_type == TRACEFS_MAGIC)
+	if (fstatfs(fd, &where) == 0 && where.f_type == MAGIC_TRACEFS)
 		return true;
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
 	       (type == SOCK_SEQPACKET || type == SOCK_DGRAM) && fcntl(fd, F_GETFL) & O_NONBLOCK;

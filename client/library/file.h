@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* Of <linux/magic.h>: a C library alone does not have the kernel's headers. */
+enum { MAGIC_TMPFS = 0x01021994, MAGIC_TRACEFS = 0x74726163 };
+
 /* Identifies an open file: a program may close all of its fds, and reuse their numbers. */
 struct file_id {
 	dev_t device;

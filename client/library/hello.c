@@ -25,7 +25,7 @@ int hello_ask(struct userev *userev)
 
 int hello_take(struct userev *userev, const struct message *message, struct fdset *fds, uint16_t count _unused_)
 {
-	_cleanup_(streams_close) struct streams streams = TAILQ_HEAD_INITIALIZER(streams);
+	_cleanup_(streams_close) struct streams streams = QUEUE_INITIALIZER(streams);
 	struct files *files = &userev->files;
 	struct wire_welcome limits;
 	struct string_item tenant;
@@ -48,8 +48,8 @@ int hello_take(struct userev *userev, const struct message *message, struct fdse
 	files_mark(files, true); /* loss_report() ends that */
 	userev_limit(userev, limits.payload_max);
 	streams_expect_writers(&files->streams);
-	TAILQ_CONCAT(&files->outdated, &files->streams, entry);
-	TAILQ_CONCAT(&files->streams, &streams, entry);
+	QUEUE_CONCAT(&files->outdated, &files->streams);
+	QUEUE_CONCAT(&files->streams, &streams);
 	batches_place(&userev->events, place_wait_anew);
 	batches_scan_again(&userev->events);
 	debug_print("connected: tenant %.*s, at most %u events", (int)MIN(tenant.length, (size_t)300), tenant.text,

@@ -26,7 +26,7 @@ struct losses {
 };
 
 struct userev {
-	LIST_ENTRY(userev) entry;
+	QUEUE_ENTRY(userev) entry;
 	int wait_ms; /* the minimum timeout of calls: $USEREV_WAIT */
 	_Atomic bool sealed;
 

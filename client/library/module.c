@@ -61,7 +61,7 @@ _public_ void userev_unload(struct userev_event *first, struct userev_event *end
 		return;
 	streams_expect_writers(&declared->files.streams);
 	release_batch(declared, batch);
-	if (TAILQ_EMPTY(&declared->events.batches)) {
+	if (!QUEUE_FIRST(&declared->events.batches)) {
 		session_drop(declared);
 		streams_close_unused(&declared->files.streams);
 	}

@@ -22,13 +22,13 @@ static int open_new(const char *socket, struct userev **ret)
 	if (!userev)
 		return -ENOMEM;
 	debug_init();
-	TAILQ_INIT(&userev->files.streams);
-	TAILQ_INIT(&userev->files.outdated);
-	TAILQ_INIT(&userev->files.quarantine);
-	TAILQ_INIT(&userev->files.traces);
+	QUEUE_INIT(&userev->files.streams);
+	QUEUE_INIT(&userev->files.outdated);
+	QUEUE_INIT(&userev->files.quarantine);
+	QUEUE_INIT(&userev->files.traces);
 	files_note_page(&userev->files, false);
-	TAILQ_INIT(&userev->events.batches);
-	SLIST_INIT(&userev->sentences);
+	QUEUE_INIT(&userev->events.batches);
+	QUEUE_INIT(&userev->sentences);
 	userev->wait_ms = wait ? (int)MIN(MAX(strtol(wait, NULL, 10), 0), (long)INT32_MAX) : 0;
 	r = connection_init(&userev->connection, socket);
 	if (r == 0) {
@@ -159,10 +159,10 @@ _public_ void userev_close(struct userev *userev)
 	if (!userev)
 		return;
 	loss_report(userev);
-	LIST_REMOVE(userev, entry);
+	session_remove(userev);
 	session_drop(userev);
-	while (!TAILQ_EMPTY(&userev->events.batches))
-		batch_drop(&userev->events, TAILQ_FIRST(&userev->events.batches));
+	while (QUEUE_FIRST(&userev->events.batches))
+		batch_drop(&userev->events, QUEUE_FIRST(&userev->events.batches));
 	stream_close(userev->events.ungranted);
 	streams_close(&userev->files.streams);
 	streams_close(&userev->files.outdated);

@@ -10,13 +10,13 @@
 #define _FILE_OFFSET_BITS 64
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
+#include "client/library/file.h"
 #include "client/library/page.h"
 #include "protocol/wire.h"
 
@@ -71,12 +71,12 @@ int page_map(int fd, int socket, uint8_t **page)
 	if (fstatfs(fd, &where) < 0 || fstat(fd, &status) < 0)
 		return -EPROTO;
 	/* The kernel's own page, on tracefs, reports size 0. */
-	if (where.f_type != TRACEFS_MAGIC &&
-	    (where.f_type != TMPFS_MAGIC || !S_ISREG(status.st_mode) || status.st_size < WIRE_PAGE_BYTES ||
+	if (where.f_type != MAGIC_TRACEFS &&
+	    (where.f_type != MAGIC_TMPFS || !S_ISREG(status.st_mode) || status.st_size < WIRE_PAGE_BYTES ||
 	     !(where.f_flags & ST_RDONLY || page_cannot_shrink(fd, &status, socket))))
 		return -EPROTO;
 	/* In the page of an older daemon, as in the kernel's own, nothing is behind it. */
-	has_traces = where.f_type == TMPFS_MAGIC && status.st_size >= WIRE_PAGE_FILE_BYTES;
+	has_traces = where.f_type == MAGIC_TMPFS && status.st_size >= WIRE_PAGE_FILE_BYTES;
 	size = has_traces ? WIRE_PAGE_FILE_BYTES : WIRE_PAGE_BYTES;
 	at = *page || has_traces ? *page : page_reserve();
 	if (!at && !has_traces)

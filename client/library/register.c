@@ -27,7 +27,7 @@ int register_ask(struct userev *userev)
 		encode_string(&packet, (uint16_t)declared->flags, declared->description, length);
 		count++;
 		if (++at == batch->n) {
-			batch = TAILQ_NEXT(batch, entry);
+			batch = QUEUE_NEXT(batch);
 			at = 0;
 		}
 	}
@@ -37,7 +37,7 @@ int register_ask(struct userev *userev)
 	r = connection_ask(&userev->connection, &packet, KIND_REGISTERED, count);
 	if (r <= 0)
 		return r;
-	for (; events->unasked != batch; events->unasked = TAILQ_NEXT(events->unasked, entry))
+	for (; events->unasked != batch; events->unasked = QUEUE_NEXT(events->unasked))
 		events->unasked->asked = events->unasked->n;
 	if (batch)
 		batch->asked = at;
@@ -52,7 +52,7 @@ static int register_take_grant(struct userev *userev, struct batch *batch, struc
 	const char *name;
 	int r;
 
-	TAILQ_FOREACH(stream, &userev->files.streams, entry)
+	QUEUE_FOREACH(stream, &userev->files.streams)
 		if (stream->number == answer->stream)
 			break;
 	if (!stream || answer->bit == 0 || answer->bit >= userev->connection.limits.page_bits)
@@ -102,7 +102,7 @@ int register_take(struct userev *userev, const struct message *message, struct f
 		const bool is_last = ++batch->answered == batch->n;
 
 		if (is_last)
-			events->unanswered = TAILQ_NEXT(batch, entry);
+			events->unanswered = QUEUE_NEXT(batch);
 		/* The answer replaces an earlier refusal. */
 		if (event)
 			sentence_drop(&batch->sentences, sentence_refusal(&batch->sentences, event));

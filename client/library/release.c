@@ -53,7 +53,7 @@ static void release_keep_shared(struct userev *userev)
 		return;
 	memset(seen, 0, sizeof(seen));
 	userev->bits_differ = true;
-	TAILQ_FOREACH(batch, &userev->events.batches, entry)
+	QUEUE_FOREACH(batch, &userev->events.batches)
 		BATCH_FOREACH(event, batch)
 		{
 			const uint32_t bit = event->place.part.bit & PLACE_BIT;

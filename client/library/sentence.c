@@ -29,7 +29,7 @@ int sentence_add(struct sentences *sentences, const struct userev_event *event, 
 	sentence->event = event;
 	sentence->refusal = refusal;
 	memcpy(sentence->text, text, length);
-	SLIST_INSERT_HEAD(sentences, sentence, entry);
+	QUEUE_PREPEND(sentences, sentence);
 	return 0;
 }
 
@@ -37,23 +37,23 @@ void sentence_drop(struct sentences *sentences, struct sentence *sentence)
 {
 	if (!sentence)
 		return;
-	SLIST_REMOVE(sentences, sentence, sentence, entry);
+	QUEUE_REMOVE(sentences, sentence);
 	memory_free(sentence);
 }
 
 void sentences_free(struct sentences *sentences)
 {
-	while (!SLIST_EMPTY(sentences))
-		sentence_drop(sentences, SLIST_FIRST(sentences));
+	while (QUEUE_FIRST(sentences))
+		sentence_drop(sentences, QUEUE_FIRST(sentences));
 }
 
 static struct sentence *sentence_find(const struct sentences *sentences, const struct userev_event *event, bool refuses)
 {
 	struct sentence *sentence;
 
-	SLIST_FOREACH(sentence, sentences, entry)
-	if (sentence->event == event && (sentence->refusal != REFUSAL_NONE) == refuses)
-		break;
+	QUEUE_FOREACH(sentence, sentences)
+		if (sentence->event == event && (sentence->refusal != REFUSAL_NONE) == refuses)
+			break;
 	return sentence;
 }
 

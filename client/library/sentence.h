@@ -3,18 +3,18 @@
 
 /* Texts of the daemon: refusals, and names of events that differ from the declared ones. */
 
-#include <sys/queue.h>
+#include "client/library/queue.h"
 
 #include "client/userev.h"
 
 struct sentence {
-	SLIST_ENTRY(sentence) entry;
+	QUEUE_ENTRY(sentence) entry;
 	const struct userev_event *event;
 	uint32_t refusal; /* REFUSAL_NONE: the event's name */
 	char text[];
 };
 
-SLIST_HEAD(sentences, sentence);
+QUEUE(sentences, sentence);
 
 void sentences_free(struct sentences *);
 

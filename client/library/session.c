@@ -50,7 +50,7 @@ static const struct exchange {
 
 int session_answer_timeout_ms = 2000;
 
-static LIST_HEAD(all, userev) all = LIST_HEAD_INITIALIZER(all);
+static QUEUE(all, userev) all = QUEUE_INITIALIZER(all);
 
 static void session_close(struct userev *userev, enum connection_state state)
 {
@@ -73,7 +73,7 @@ static void session_become_child(void)
 {
 	struct userev *userev;
 
-	LIST_FOREACH(userev, &all, entry) {
+	QUEUE_FOREACH(userev, &all) {
 		userev->look_at = clock_coarse_ms();
 		userev->failures = 0;
 		userev->not_before = 0;
@@ -96,8 +96,13 @@ int session_add(struct userev *userev)
 	int r = session_prepare();
 
 	if (r == 0)
-		LIST_INSERT_HEAD(&all, userev, entry);
+		QUEUE_PREPEND(&all, userev);
 	return r;
+}
+
+void session_remove(struct userev *userev)
+{
+	QUEUE_REMOVE(&all, userev);
 }
 
 static bool session_may_ask(const struct connection *connection, const struct exchange *exchange)
@@ -336,7 +341,7 @@ static bool session_is_dispensable(struct userev *userev)
 	    (userev->files.page && page_is_abandoned(userev->files.page)))
 		return false;
 	streams_verify(&userev->files.streams);
-	TAILQ_FOREACH(stream, &userev->files.streams, entry)
+	QUEUE_FOREACH(stream, &userev->files.streams)
 		if (stream->ended)
 			return false;
 	batches_place(&userev->events, place_resume);

@@ -14,6 +14,7 @@ extern int session_answer_timeout_ms;
 int session_prepare(void);
 /* From now on the child of a fork drops the userev's connection. 0 or -ENOMEM. */
 int session_add(struct userev *);
+void session_remove(struct userev *);
 
 /*
  * Connects, sends and receives until everything is answered, or until the deadline. A deadline in the past does not block, and

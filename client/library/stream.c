@@ -25,23 +25,23 @@ enum {
 };
 
 _Atomic(struct stream *) stream_slots[STREAM_SLOTS];
-static struct streams unused = TAILQ_HEAD_INITIALIZER(unused);
+static struct streams unused = QUEUE_INITIALIZER(unused);
 
 /* A quarantined stream, or one that is not in use, or a new one. NULL if there is no memory or no slot. */
 static struct stream *stream_take_slot(struct files *files)
 {
 	static uint16_t next = 1; /* its page is in use: behind the slots one more would be touched */
-	struct stream *stream = TAILQ_FIRST(&files->quarantine);
+	struct stream *stream = QUEUE_FIRST(&files->quarantine);
 
 	if (stream &&
 	    (files->n_quarantined == QUARANTINE_MAX || clock_ms() - stream->quarantined_at >= QUARANTINE_MS)) {
-		TAILQ_REMOVE(&files->quarantine, stream, entry);
+		QUEUE_REMOVE(&files->quarantine, stream);
 		files->n_quarantined--;
 		return stream;
 	}
-	stream = TAILQ_FIRST(&unused);
+	stream = QUEUE_FIRST(&unused);
 	if (stream) {
-		TAILQ_REMOVE(&unused, stream, entry);
+		QUEUE_REMOVE(&unused, stream);
 		return stream;
 	}
 	stream = next < STREAM_SLOTS ? memory_new(sizeof(*stream)) : NULL;
@@ -78,15 +78,15 @@ void stream_close(struct stream *stream)
 	if (file_is(stream->fd, &stream->id))
 		fd_close(stream->fd);
 	stream->fd = -1;
-	TAILQ_INSERT_TAIL(&unused, stream, entry);
+	QUEUE_APPEND(&unused, stream);
 }
 
 void streams_close(struct streams *streams)
 {
 	struct stream *stream;
 
-	while ((stream = TAILQ_FIRST(streams))) {
-		TAILQ_REMOVE(streams, stream, entry);
+	while ((stream = QUEUE_FIRST(streams))) {
+		QUEUE_REMOVE(streams, stream);
 		stream_close(stream);
 	}
 }
@@ -106,7 +106,7 @@ int streams_take(struct files *files, const struct message *message, struct fdse
 			return -ENOMEM;
 		fdset_steal(fds, position + i);
 		/* At the head: if the daemon reuses a number, register_take() finds the newer stream. */
-		TAILQ_INSERT_HEAD(to, stream, entry);
+		QUEUE_PREPEND(to, stream);
 	}
 	return 0;
 }
@@ -115,7 +115,7 @@ void streams_expect_writers(struct streams *streams)
 {
 	struct stream *stream;
 
-	TAILQ_FOREACH(stream, streams, entry)
+	QUEUE_FOREACH(stream, streams)
 		stream->may_have_writers = true;
 }
 
@@ -124,11 +124,11 @@ void streams_close_unused(struct streams *streams)
 	struct stream *stream, *next;
 	int unconnected;
 
-	for (stream = TAILQ_FIRST(streams); stream; stream = next) {
-		next = TAILQ_NEXT(stream, entry);
+	for (stream = QUEUE_FIRST(streams); stream; stream = next) {
+		next = QUEUE_NEXT(stream);
 		if (stream->n_events > 0)
 			continue;
-		TAILQ_REMOVE(streams, stream, entry);
+		QUEUE_REMOVE(streams, stream);
 		if (!stream->may_have_writers) {
 			stream_close(stream);
 			continue;
@@ -141,7 +141,7 @@ void streams_close_unused(struct streams *streams)
 		    dup3(unconnected, stream->fd, O_CLOEXEC) >= 0)
 			file_identify(stream->fd, &stream->id);
 		fd_close(unconnected);
-		TAILQ_INSERT_TAIL(&stream->files->quarantine, stream, entry);
+		QUEUE_APPEND(&stream->files->quarantine, stream);
 		stream->files->n_quarantined++;
 	}
 }
@@ -151,7 +151,7 @@ bool streams_verify(struct streams *streams)
 	struct stream *stream;
 	bool good = true;
 
-	TAILQ_FOREACH(stream, streams, entry) {
+	QUEUE_FOREACH(stream, streams) {
 		if (stream->fd < 0 || file_is(stream->fd, &stream->id))
 			continue;
 		stream->fd = -1;

@@ -3,8 +3,8 @@
 
 /* Streams: the data files that the daemon has sent, to which records are written. */
 
+#include "client/library/queue.h"
 #include <stdatomic.h>
-#include <sys/queue.h>
 
 #include "client/library/file.h"
 #include "client/library/page.h"
@@ -28,10 +28,10 @@ struct stream {
 	_Atomic bool ended;    /* nothing reads the file any more */
 	int64_t quarantined_at;
 	struct file_id id;
-	TAILQ_ENTRY(stream) entry;
+	QUEUE_ENTRY(stream) entry;
 };
 
-TAILQ_HEAD(streams, stream);
+QUEUE(streams, stream);
 
 /* The page and the streams of a userev. */
 struct files {

@@ -37,13 +37,13 @@ int traces_take(struct userev *userev, const struct message *message, struct fds
 	if (!stream)
 		return -ENOMEM;
 	fdset_steal(fds, 0);
-	TAILQ_INSERT_HEAD(&files->traces, stream, entry);
+	QUEUE_PREPEND(&files->traces, stream);
 	files->trace_lost[traced.trace] = 0;
 	former = atomic_exchange_explicit(&files->trace[traced.trace], stream, memory_order_acq_rel);
 	if (former) {
 		former->may_have_writers = true;
-		TAILQ_REMOVE(&files->traces, former, entry);
-		TAILQ_INSERT_HEAD(&files->outdated, former, entry);
+		QUEUE_REMOVE(&files->traces, former);
+		QUEUE_PREPEND(&files->outdated, former);
 	}
 	files->trace_looks = 0;
 	return 0;

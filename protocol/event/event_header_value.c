@@ -157,8 +157,10 @@ static void put_number(struct value_stream *stream, struct value value, uint8_t 
 	struct tm tm;
 	char word[64];
 
+#ifdef __GLIBC__ /* musl has no such names */
 	if (format == FORMAT_ERRNO && !stream->json)
 		name = strerrorname_np((int)with_sign);
+#endif
 	if (format == FORMAT_TIME && gmtime_r(&time, &tm) && strftime(word, sizeof(word), "%FT%TZ", &tm) > 0) {
 		put_word(stream, word);
 	} else if (format == FORMAT_FLOAT) {

@@ -247,7 +247,7 @@ WITH_EVENT_ON(quarantined_fd_takes_nothing_and_is_reused)
 	ck_assert_int_eq(errno, ENOTCONN);
 	change_daemons();
 	ck_assert_ptr_ne(stream_at(event.place), former);
-	TAILQ_FIRST(&userev->files.quarantine)->quarantined_at -= 60000;
+	QUEUE_FIRST(&userev->files.quarantine)->quarantined_at -= 60000;
 	change_daemons();
 	ck_assert_ptr_eq(stream_at(event.place), former);
 	ck_assert_int_eq(former->fd, fd);

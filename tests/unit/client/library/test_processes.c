@@ -327,7 +327,7 @@ TEST(fds_are_close_on_exec_and_high)
 		expect_connected();
 	}
 	/* The socket that replaced the old stream, too. */
-	expect_close_on_exec(TAILQ_FIRST(&userev->files.quarantine)->fd);
+	expect_close_on_exec(QUEUE_FIRST(&userev->files.quarantine)->fd);
 	library_test_end();
 	for (int fd = 0; fd < 3; fd++) {
 		dup2(saved[fd], fd);
