@@ -70,6 +70,38 @@ static int build(size_t capacity, const char *const *assignments)
 		description, bytes, sizeof(bytes) - 1, true, text, json                                                \
 	}
 
+static void turn(uint8_t *payload, size_t size, size_t at, size_t width)
+{
+	for (size_t i = 0; i < width / 2 && at + width <= size; i++) {
+		const uint8_t byte = payload[at + i];
+
+		payload[at + i] = payload[at + width - 1 - i];
+		payload[at + width - 1 - i] = byte;
+	}
+}
+
+/* A copy with numbers of this machine in the place of little-endian ones. */
+static uint8_t *in_machine_order(const void *little, size_t size)
+{
+	uint8_t *payload = memcpy(malloc(size), little, size);
+
+	for (size_t i = 0; i < description.n_fields && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__; i++) {
+		const struct field *field = &description.field[i];
+		const uint8_t *place = payload + field->offset;
+
+		if ((field->kind == FIELD_DATA_LOC || field->kind == FIELD_REL_LOC) && field->offset + 4 <= size) {
+			const size_t begin = field->kind == FIELD_REL_LOC ? field->offset + 4 : -8U;
+			const size_t offset = place[0] | place[1] << 8, length = place[2] | place[3] << 8;
+
+			for (size_t at = 0; at + field->element <= length; at += field->element)
+				turn(payload, size, (uint32_t)(begin + offset + at), field->element);
+		}
+		if (field->kind != FIELD_CHARS && field->kind != FIELD_STRUCT)
+			turn(payload, size, field->offset, field->size);
+	}
+	return payload;
+}
+
 /* Numbers are little-endian. A dynamic field is its offset and its length, of two bytes each. */
 TEST(payload_is_checked_and_shown)
 {
@@ -120,7 +152,8 @@ TEST(payload_is_checked_and_shown)
 		CHECKED(NULL, "\2\0\0\0a\0", true),
 		SHOWN("e __data_loc char[] a", "\xc\0\3\0ab\0", "a=\"ab\"", NULL),
 		CHECKED(NULL, "\xc\0\2\0ab\0", false),
-		CHECKED(NULL, "\xc\0\0\0", true),
+		/* That byte is the last one of its number. */
+		CHECKED(NULL, "\xc\0\0\0", __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__),
 		CHECKED(NULL, "\0\0\0\0", false),
 		CHECKED(NULL, "\x8\0\0\0", false),
 		CHECKED("e __rel_loc unsigned char[] a", "\0\0\2\0ab", false),
@@ -162,12 +195,15 @@ TEST(payload_is_checked_and_shown)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_(freep) uint8_t *payload = NULL;
+
 		describe(rows[i].description);
-		ck_assert_msg(check(rows[i].payload, rows[i].size) == rows[i].valid, "row %zu", i);
+		payload = in_machine_order(rows[i].payload, rows[i].size);
+		ck_assert_msg(check(payload, rows[i].size) == rows[i].valid, "row %zu", i);
 		if (rows[i].text)
-			ck_assert_str_eq(show(false, rows[i].payload, rows[i].size), rows[i].text);
+			ck_assert_str_eq(show(false, payload, rows[i].size), rows[i].text);
 		if (rows[i].json)
-			ck_assert_str_eq(show(true, rows[i].payload, rows[i].size), rows[i].json);
+			ck_assert_str_eq(show(true, payload, rows[i].size), rows[i].json);
 	}
 }
 
