@@ -5,8 +5,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
+#include "kernel/keeper/native.h"
 #include "tests/integration/fixture.h"
 #include "tests/integration/keeper.h"
 #include "tests/integration/kernel_events.h"
@@ -386,4 +391,62 @@ TEST(keeper_checks_its_options)
 		ck_assert_int_eq(run_command(NULL, output, sizeof(output), command), rows[i].status);
 		ck_assert_msg(strstr(output, rows[i].output), "%s", output);
 	}
+}
+
+/* As systemd does it: until the last descriptor has come. */
+static _Noreturn void store_what_comes(int notified)
+{
+	char text[512];
+	ssize_t n;
+
+	while ((n = recv(notified, text, sizeof(text) - 1, MSG_CMSG_CLOEXEC)) > 0) {
+		text[n] = '\0';
+		if (strstr(text, "FDSTORE=1") && strstr(text, "FDNAME=outcome"))
+			_exit(EXIT_SUCCESS);
+	}
+	_exit(EXIT_FAILURE);
+}
+
+/* Also where this machine has no user_events: what is missing is a part of the outcome. */
+TEST(keeper_hands_over_what_it_prepared)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *const command[] = { built("userevd-keeper"), "--prepare", "--guard=off",
+					"--pages=/dev/shm/userevd-prepared", NULL };
+	int notified = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char output[4096];
+	pid_t store;
+
+	if (!need_root("a mount"))
+		return;
+	/* A name without a file, chosen by the kernel. */
+	ck_assert_int_eq(bind(notified, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
+	ck_assert_int_eq(getsockname(notified, (struct sockaddr *)&address, &(socklen_t){ sizeof(address) }), 0);
+	address.sun_path[0] = '@';
+	setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	mkdir("/dev/shm/userevd-prepared", 0755);
+	store = start_process();
+	if (store == 0)
+		store_what_comes(notified);
+	ck_assert_msg(run_command(NULL, output, sizeof(output), command) == 0, "%s", output);
+	ck_assert_str_eq(output, "");
+	await_success(store);
+	rmdir("/dev/shm/userevd-prepared");
+	close(notified);
+}
+
+/* Of the unit that mounts it before the keeper starts. */
+TEST(keeper_mounts_native_file)
+{
+	const char *const command[] = { built("userevd-keeper"), "--mount-native", "--native=insist", NULL };
+	char output[4096];
+
+	if (!is_guest()) {
+		not_possible("a machine that may be changed");
+		return;
+	}
+	ck_assert_int_eq(run_command(NULL, output, sizeof(output), command), 0);
+	ck_assert_str_eq(output, "");
+	ck_assert_int_eq(access(NATIVE_DIRECTORY "/user_events_data", F_OK), 0);
+	ck_assert_int_eq(umount2(NATIVE_DIRECTORY "/user_events_data", MNT_DETACH), 0);
 }
