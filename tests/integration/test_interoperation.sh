@@ -317,6 +317,30 @@ for name in trace-cmd perf; do
 	check "$name has the whole of the longest record" is 4055 length_of_text "$scratch/$name.txt"
 done
 
+# --- bpftrace, as userevctl(1) has it ---
+
+recipe()
+{
+	sed -n '/^bpftrace /,/^\.Ed/ { /^\.Ed/d; s/\\e/\\/g; p }' client/userevctl/userevctl.1
+}
+
+becomes_records()
+{
+	local result
+	PATH=$B:$PATH USEREV_SOCKET=$scratch/socket setsid timeout 200 bash -c "$(recipe)" >"$scratch/bpftrace.log" 2>&1 &
+	tracer[bpftrace]=$!
+	USEREV_CONTROL_SOCKET=$scratch/control "$B/userevctl" tail --wait --count=1 --timeout=150 started >"$scratch/started" &
+	until ! kill -0 $! 2>/dev/null; do /bin/true; sleep 0.5; done
+	wait $!
+	result=$?
+	kill -- "-${tracer[bpftrace]}"
+	unset 'tracer[bpftrace]'
+	cat "$scratch/bpftrace.log"
+	[ $result = 0 ] && says 'pid=[0-9]+ file="[^"]*(true|sleep)"' "$scratch/started"
+}
+
+check 'what bpftrace prints becomes records' becomes_records
+
 # --- the switches of tracefs ---
 
 check 'an instance of ftrace is created' mkdir $own
