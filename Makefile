@@ -207,7 +207,10 @@ BPF_CLANG ?= $(shell command -v clang)
 # Some headers of the C library are in the machine's own folder.
 BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter -Wshadow -Werror -I. \
 	-idirafter /usr/include/$(shell $(BPF_CLANG) -print-multiarch)
-GUARD_LACKS := $(if $(BPF_CLANG),,clang) $(if $(BPFTOOL),,bpftool) $(shell pkg-config --exists libbpf || echo libbpf)
+byte_order = $(shell $(1) -dM -E -x c /dev/null 2>/dev/null | sed -n 's/.*__BYTE_ORDER__ //p')
+# bpftool reads no programs of the other byte order.
+GUARD_LACKS := $(if $(BPF_CLANG),,clang) $(if $(BPFTOOL),,bpftool) $(shell pkg-config --exists libbpf || echo libbpf) \
+	$(if $(filter-out $(call byte_order,$(CC)),$(call byte_order,$(BPF_CLANG) -target bpf)),a bpftool for the byte order of $(CC))
 
 ifeq ($(strip $(GUARD_LACKS)),)
 build: $(B)/userevd-guard

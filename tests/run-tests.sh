@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# run-tests.sh [--left-out WHAT] [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--guest KERNEL BUILD PROGRAM…]…: runs test programs
-# against the daemon and tools of a build, one after the other, and sums up. WHAT counts as skipped. --beside and --guest
-# start in the background, beside the rest of the arguments. A program is check's, or a script that ends with "N passed, N failed[, N
-# skipped: why]". A KERNEL is 6.12 or 6.1; with two processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, 6.12+mounts,
-# 6.12+image, 6.12+privileges, 6.12+packages, or 6.12+early, where userevd and its clients are installed before systemd starts; with
-# systemd and cgroups of version 1 6.12+legacy, and of both versions 6.12+hybrid; without any cgroups 6.12+bare. Any other word behind
-# the "+" only names a second guest.
+# run-tests.sh [--left-out WHAT] [-- BUILD PROGRAM…]… [--beside BUILD PROGRAM…]… [--machine NAME BUILD PROGRAM…]… [--guest KERNEL BUILD
+# PROGRAM…]…: runs test programs against the daemon and tools of a build, one after the other, and sums up. WHAT counts as skipped.
+# --beside, --machine and --guest start in the background, beside the rest of the arguments. A program is check's, or a script that ends
+# with "N passed, N failed[, N skipped: why]". Those for another machine are emulated (tests/machines/emulate.sh). A KERNEL is 6.12 or 6.1;
+# with two processors 6.12+two; with systemd 6.12+systemd, 6.12+containers, 6.12+mounts, 6.12+image, 6.12+privileges, 6.12+packages, or
+# 6.12+early, where userevd and its clients are installed before systemd starts; with systemd and cgroups of version 1 6.12+legacy, and of
+# both versions 6.12+hybrid; without any cgroups 6.12+bare; with AppArmor and systemd 6.12+apparmor; of another machine 6.12+arm64. Any other word behind the "+" only names a second
+# guest.
 # The first "--" may be left out.
 #
 # A program that takes longer than TEST_LIMIT seconds (1200) has failed, and so has a guest after GUEST_LIMIT (2400).
@@ -23,6 +24,7 @@ else
 	red='' green='' plain='' COLOR=
 fi
 [ -z "${IN_GUEST-}" ] || where=", $(uname -r)"
+[ -z "${MACHINE-}" ] || where=", $MACHINE"
 # Programs of other users write their counts beside ours.
 [ -z "${GCOV_PREFIX-}" ] || umask 0
 
@@ -116,7 +118,7 @@ run()
 	log=$logs/$name.log
 	mkdir -p "$logs"
 	write_sums "$name"
-	B=$build "${heed_interrupts[@]}" timeout -k 10 "${TEST_LIMIT:-1200}" "$2" >"$log" 2>&1 </dev/null &
+	B=$build "${heed_interrupts[@]}" timeout -k 10 "${TEST_LIMIT:-1200}" ${MACHINE:+tests/machines/emulate.sh "$MACHINE"} "$2" >"$log" 2>&1 </dev/null &
 	program=($!)
 	wait "${program[0]}"
 	status=$?
@@ -154,6 +156,12 @@ start_beside()
 	start "$folder" env LOGS="$folder" SUMS="$folder/sums" tests/run-tests.sh "$@"
 }
 
+# start_machine NAME BUILD PROGRAM…
+start_machine()
+{
+	MACHINE=$1 start_beside "${@:2}"
+}
+
 # start_guest KERNEL BUILD PROGRAM…
 start_guest()
 {
@@ -165,6 +173,8 @@ start_guest()
 	*+hybrid) option=(--systemd --memory=3072 --append='systemd.unified_cgroup_hierarchy=0 cgroup_disable=memory,cpuset') ;;
 	*+legacy) option=(--systemd --memory=3072 --append='systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1') ;;
 	*+early) option=(--systemd --before=tests/systemd/early_boot.sh) ;;
+	*+apparmor) option=(--kernel=apparmor --systemd --memory=3072) ;;
+	*+arm64) option=(--machine=arm64) ;;
 	*+bare) option=(--append=NO_CGROUPS=1) ;;
 	esac
 	shift
@@ -202,7 +212,7 @@ finish_first()
 
 is_separator()
 {
-	[[ $1 = -- || $1 = --beside || $1 = --guest ]]
+	[[ $1 = -- || $1 = --beside || $1 = --machine || $1 = --guest ]]
 }
 
 [ "${1-}" != --left-out ] || { skipped=1 reasons=$2 && shift 2; }
@@ -210,7 +220,7 @@ is_separator "${1-}" || set -- -- "$@"
 while [ $# -gt 0 ]; do
 	separator=$1 place=()
 	shift
-	[ "$separator" != --guest ] || { place=("$1") && shift; }
+	[[ $separator != --guest && $separator != --machine ]] || { place=("$1") && shift; }
 	place+=("$1")
 	shift
 	programs=()
@@ -221,6 +231,7 @@ while [ $# -gt 0 ]; do
 	[ ${#programs[@]} -gt 0 ] || continue # an empty list of the Makefile
 	case $separator in
 	--guest) start_guest "${place[@]}" "${programs[@]}" ;;
+	--machine) start_machine "${place[@]}" "${programs[@]}" ;;
 	--beside) start_beside "${place[@]}" "${programs[@]}" ;;
 	*)
 		for one in "${programs[@]}"; do

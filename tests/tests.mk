@@ -2,18 +2,22 @@
 #
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
-TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 ccache check binutils gcc-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
+TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 ccache check binutils gcc-12-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
 	golang-go liblttng-ust-dev mandoc musl-tools prometheus python3 python3-prometheus-client procps rustc systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
+
+# Of other machines: compilers, and an emulator of programs; for check-arm64 an emulator of the whole machine.
+MACHINE_PACKAGES := gcc-aarch64-linux-gnu gcc-s390x-linux-gnu qemu-user
+ARM64_PACKAGES := qemu-system-arm libc6-dev-arm64-cross
 
 # Alternatives to userevd, and gnuplot.
 BENCH_PACKAGES := lttng-tools dbus-broker gnuplot-nox
 
 KERNEL_PACKAGES := gcc make bc bison flex kmod xz-utils libc6-dev libelf-dev libssl-dev dwarves linux-source-6.12 linux-source-6.1
-VM_PACKAGES := qemu-system-x86 cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
+VM_PACKAGES := qemu-system-x86 bpftrace cpio e2fsprogs gcc libc6-dev util-linux trace-cmd linux-perf libbpf-dev bpftool clang llvm
 
 # Engines of containers, in guests: those of each run, and the others.
 CONTAINER_PACKAGES := podman crun golang-github-containers-common slirp4netns uidmap containerd runc systemd-container libpam-systemd dbus dbus-user-session
-ENGINE_PACKAGES := docker.io docker-compose iptables lxc catatonit containernetworking-plugins python3-grpcio $(IMAGE_PACKAGES)
+ENGINE_PACKAGES := apparmor docker.io docker-compose iptables lxc catatonit containernetworking-plugins python3-grpcio $(IMAGE_PACKAGES)
 
 # --- lists: a source named test_… is a test and needs no line here ---
 
@@ -55,6 +59,22 @@ CONFINED_TOOLS := $(addprefix $(CONFINED)/,userevctl libuserev.so.$(SOVERSION) $
 # For packages that were built before.
 DEB_TESTS := tests/systemd/test_deb.sh
 
+# Tests that qemu-user can run, for machines of another kind and of the other byte order. (It has no seccomp filters, which stand in for the
+# guard, and no timestamps of sockets, which the embedded backend reads; it does not say that a packet is truncated, and has no locales. Some
+# tests have bytes of a little-endian machine.) In each run those of the library and of bytes; check-machines has all.
+MACHINES := arm64 s390x
+on_machine = $(patsubst %,$(B)/$(1)/tests/%,$(basename $(notdir $(2))))
+EMULATED := $(filter-out %/test_processes.c %/test_transport.c,$(filter tests/unit/protocol/% tests/unit/client/library/%,$(UNIT_SOURCES))) \
+	$(wildcard tests/unit/kernel/test_bits.c tests/unit/kernel/test_page_file.c tests/unit/client/userevctl/tracing/test_ring_page.c)
+EMULATED_LONG := $(filter-out $(EMULATED) %/test_output.c %/test_recording.c %/test_message.c,\
+	$(filter tests/unit/client/userevctl/% tests/unit/daemon/policy/% tests/unit/kernel/rpc/%,$(UNIT_SOURCES))) \
+	$(wildcard tests/unit/daemon/ledger/test_ledger.c tests/unit/daemon/quota/test_quota.c)
+EMULATED_TESTS = $(foreach machine,$(MACHINES),--machine $(machine) $(B)/$(machine) $(call on_machine,$(machine),$(1)))
+MACHINE_TESTS := $(call scripts_in,tests/machines)
+
+# Programs that tests start.
+HELPERS := $(addprefix $(B)/tests/,driver emitter direct faults.so hammer kill_at restart_load userevd-next)
+
 # Tests that run again in guests, one for each kernel, and one with systemd as its first process.
 KERNELS := 6.12 6.1
 KERNEL ?= 6.12
@@ -67,8 +87,12 @@ TRACING_TESTS := $(addprefix tests/integration/,test_counting.sh test_filters.sh
 # (Programs register by themselves from 6.4 on. One of these tests changes names on one processor while another one registers them.)
 NATIVE_TESTS := $(addprefix $(B)/tests/,test_native test_native_tenants)
 GUEST_TESTS_6_12 = $(GUEST_TESTS) $(B)/tests/test_native_tenants $(addprefix tests/integration/,test_name.sh test_python.py test_tutorial.sh)
-GUEST_TESTS_6_1 = $(GUEST_TESTS) $(addprefix tests/integration/,test_doctor.sh test_examples.sh) \
-	$(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_TESTS)) $(filter-out $(NATIVE_TESTS),$(GUARD_TESTS))
+GUEST_TESTS_6_1 = $(GUEST_TESTS) $(filter-out $(ONE_GUEST_TESTS) $(LATER_ON_6_1),$(INTEGRATION_TESTS)) $(filter-out $(NATIVE_TESTS),$(GUARD_TESTS))
+# On Linux 6.1 these are a part of check-vm.
+LATER_ON_6_1 := tests/integration/test_doctor.sh tests/integration/test_examples.sh $(addprefix $(B)/tests/,test_fd_limits test_identity test_static)
+# All but attacks, rules and single bytes, which are the same on each machine, and programs for 32 bits.
+ARM64_TESTS = $(addprefix tests/integration/,test_conformance.py test_tracing.sh) $(filter-out $(ONE_GUEST_TESTS),$(INTEGRATION_TESTS)) $(GUARD_TESTS) \
+	$(filter-out %/test_narrow,$(KERNEL_TESTS))
 # One processor writes records while another enables events.
 TWO_PROCESSOR_TESTS := $(KERNEL_TESTS) tests/integration/test_quiescence.py
 EARLY_TESTS := tests/systemd/test_early_boot.sh
@@ -80,6 +104,7 @@ IMAGE_TESTS := tests/containers/test_image.sh tests/containers/test_daemonset.sh
 UPGRADE_TESTS := tests/containers/test_upgrade.sh
 OLD_CONTAINER_TESTS := tests/containers/test_cgroup_versions.sh
 PRIVILEGE_TESTS := tests/containers/test_privileges.sh
+APPARMOR_TESTS := tests/containers/test_apparmor.sh
 # Each call of dpkg takes half a minute in a guest: a target of its own.
 PACKAGE_TESTS := tests/systemd/test_packages.sh
 # These run beside the tests of this machine, which wait a lot; none takes much longer than the others. The short ones follow.
@@ -112,11 +137,12 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) tidy
 	$(Q)$(BUILD) $(CACHED) build-tests confined $(SPEED_BENCHES)
 	$(Q)$(BUILD_ASAN) $(CACHED) build-tests
-	$(Q)$(BUILD) $(CACHED) packages fuzzers
-	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics and recordings on Linux 6.1 (make check-vm); a million changed names (make check-bypass); a hundred kills of daemon and keeper below native programs (make check-restart)' $(LONG_GUESTS) \
+	$(Q)$(BUILD) $(CACHED) packages fuzzers machines
+	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics, recordings, examples, doctor, identity, limits of fds and declared events on Linux 6.1 (make check-vm); a million changed names (make check-bypass); a hundred kills of daemon and keeper below native programs (make check-restart); a guest of arm64, and more tests of each machine (make check-machines)' \
+		$(LONG_GUESTS) $(call EMULATED_TESTS,$(EMULATED)) \
 		--beside $(ASAN) $(ASAN_TESTS) --beside $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) \
 		--beside $(B) $(SPEED_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
-		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(SHORT_GUESTS)
+		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(MACHINE_TESTS) $(SHORT_GUESTS)
 
 ## make check           Unit and integration tests on this machine.
 check: test-dependencies
@@ -135,8 +161,8 @@ tsan: test-dependencies
 
 ## make check-vm        Tests in virtual machines whose kernels have user_events, Linux 6.12 and 6.1.
 check-vm: test-dependencies kernels
-	$(Q)$(BUILD) build-tests confined packages
-	$(Q)KILL_STEP=1 tests/run-tests.sh $(LONG_GUESTS) --guest 6.1+tracing $(B) $(TRACING_TESTS) tests/integration/test_quiescence.py \
+	$(Q)$(BUILD) build-tests confined packages machine-musl
+	$(Q)KILL_STEP=1 tests/run-tests.sh $(LONG_GUESTS) --guest 6.1+tracing $(B) $(TRACING_TESTS) tests/integration/test_quiescence.py $(LATER_ON_6_1) \
 		-- $(B) $(DEB_TESTS) tests/vm/test_bed.sh $(SHORT_GUESTS)
 
 # The claims of SECURITY.md about data files and pages.
@@ -172,15 +198,35 @@ check-packages: test-dependencies kernel-6.12
 	$(Q)$(BUILD) build-tests packages
 	$(Q)tests/run-tests.sh $(B) $(DEB_TESTS) --guest 6.12+systemd $(B) $(PACKAGE_TESTS)
 
+# Emulated programs, and a guest whose kernel, files and programs are those of arm64.
+## make check-machines  The library on arm64, on a big-endian machine and with musl; make check-arm64 for a whole guest of arm64.
+check-machines: check-arm64
+	$(Q)$(BUILD) build machines EMULATED='$(EMULATED) $(EMULATED_LONG)'
+	$(Q)tests/run-tests.sh $(B) $(MACHINE_TESTS) $(call EMULATED_TESTS,$(EMULATED) $(EMULATED_LONG))
+
+check-arm64: test-dependencies
+	$(call install_packages,$(ARM64_PACKAGES) $(VM_PACKAGES) $(KERNEL_PACKAGES))
+	$(Q)tests/vm/build-kernel.sh 6.12 arm64 >/dev/null
+	$(Q)$(BUILD) machine-arm64 MACHINE_TARGETS='$(patsubst $(B)/%,%,$(PROGRAMS) $(LIBRARIES) $(EXAMPLES) $(B)/userevd-guard $(HELPERS) $(filter $(B)/%,$(ARM64_TESTS)))'
+	$(Q)GUEST_LIMIT=5400 tests/run-tests.sh --guest 6.12+arm64 $(B)/arm64 $(ARM64_TESTS:$(B)/%=$(B)/arm64/%)
+
+machines: $(MACHINES:%=machine-%) machine-musl
+MACHINE_TARGETS = libuserev.so.$(SOVERSION) tests/driver
+machine-arm64 machine-s390x: MACHINE_TARGETS += $(patsubst %,tests/%,$(basename $(notdir $(EMULATED))))
+machine-musl: MACHINE_TARGETS += examples/requests
+machine-%:
+	+$(Q)CCACHE='$(filter ccache,$(CC))' tests/machines/build.sh $(B)/$* $* $(MACHINE_TARGETS)
+
 ## make check-containers  Programs in containers of each engine, and the image of make image, in virtual machines.
 check-containers: test-dependencies kernels
 	$(call install_packages,$(ENGINE_PACKAGES))
-	$(Q)$(BUILD) build-tests $(if $(ENGINES),packages,images)
+	$(Q)$(BUILD) build-tests machine-musl $(if $(ENGINES),packages,images)
 	$(Q)AT_ONCE=$$(nproc) ENGINES='$(or $(ENGINES),all)' TEST_LIMIT=3600 GUEST_LIMIT=5400 tests/run-tests.sh $(B) \
 		$(KERNELS:%=--guest %+containers $(B) $(CONTAINER_TESTS) $(if $(ENGINES),,tests/integration/test_name.sh)) \
 		--guest 6.12+packages $(B) $(UPGRADE_TESTS) \
 		$(if $(ENGINES),,$(KERNELS:%=--guest %+mounts $(B) tests/containers/test_mounts.sh) \
 			--guest 6.12+image $(B) $(IMAGE_TESTS) --guest 6.12+privileges $(B) $(PRIVILEGE_TESTS) \
+			--guest 6.12+apparmor $(B) $(APPARMOR_TESTS) \
 			--guest 6.12+hybrid $(B) $(OLD_TESTS) $(OLD_CONTAINER_TESTS) --guest 6.12+legacy $(B) $(OLD_TESTS) $(OLD_CONTAINER_TESTS))
 
 ## make check-speed     Ratios of the broker's costs, counted in instructions, against tests/bench/limits.txt. RECORD=1 records them.
@@ -215,7 +261,7 @@ measured-kernel-%:
 	$(Q)tests/vm/build-kernel.sh $* measured >/dev/null
 
 test-dependencies:
-	$(call install_packages,$(TEST_PACKAGES))
+	$(call install_packages,$(TEST_PACKAGES) $(MACHINE_PACKAGES))
 
 vm-dependencies:
 	$(call install_packages,$(KERNEL_PACKAGES) $(VM_PACKAGES) $(CONTAINER_PACKAGES))
@@ -290,8 +336,9 @@ coverage: test-dependencies kernels
 		-- $(COVERED) $(call covered,$(TESTS)) $(COVERING_SCRIPTS)
 	$(Q)tests/coverage.sh $(COVERED)
 
-build-tests: build $(if $(SANITIZE)$(COVERAGE),,installed) $(B)/examples/tasks $(TESTS) $(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) \
-	$(addprefix $(B)/tests/,driver emitter direct faults.so hammer kill_at restart_load userevd-next)
+# Tests for guests have no sanitizers: they are about the kernel.
+build-tests: build $(if $(SANITIZE)$(COVERAGE),,installed) $(B)/examples/tasks $(TESTS) $(HELPERS) \
+	$(if $(SANITIZE),,$(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) $(NATIVE_PROGRAMS))
 
 # For guests with systemd: in a guest `make install` takes half a minute.
 installed: build
@@ -455,10 +502,10 @@ $(B)/tests/emitter: $(B)/tests/integration/emitter.o $(PROTOCOL_OBJECTS) $(B)/li
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-# The driver of libuserev for the conformance suite.
-$(B)/tests/driver: $(B)/tests/conformance/driver.o $(PROTOCOL_OBJECTS) $(B)/libuserev.a
+# The driver of libuserev for the conformance suite. Static, so that it runs on machines without libraries, too.
+$(B)/tests/driver: $(B)/tests/conformance/driver.o $(call objects,protocol/event) $(B)/protocol/base/text.o $(B)/libuserev.a
 	@echo '  LINK    $@'
-	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $(if $(SANITIZE),,-static) $^ -o $@
 
 $(B)/tests/hammer: $(B)/tests/integration/hammer.o $(B)/libuserev.a
 	@echo '  LINK    $@'
@@ -492,18 +539,22 @@ $(KERNEL_TESTS): $(B)/tests/%: $(B)/tests/kernel/%.o $(KERNEL_TEST_OBJECTS) $(SU
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check)
 
+# As tests/integration/test_32bit.sh does it.
+NARROW = -m32 -idirafter /usr/include/$(shell $(CC) -print-multiarch)
+
 $(B)/tests/test_narrow: | $(B)/tests/kernel/narrow
 
 $(B)/tests/kernel/narrow: tests/kernel/narrow.c kernel/uapi.h
 	@mkdir -p $(@D)
 	@echo '  CC      $< (32 bits)'
-	$(Q)$(CC) -m32 -std=c17 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $< -o $@
+	$(Q)$(CC) $(NARROW) -std=c17 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $< -o $@
 
 kernel-tests: $(KERNEL_TESTS)
 
 # The guard: for guests, as root, too.
+GUARD_CALLERS := $(B)/tests/guard_caller $(if $(call supported,-m32),$(B)/tests/guard_caller32)
 $(GUARD_TESTS): $(B)/tests/%: $(B)/tests/guard/%.o $(call objects,tests/guard,$(wildcard tests/guard/test_*) tests/guard/caller.c) $(SUITE_OBJECTS) \
-		$(B)/kernel/privileges.o $(B)/kernel/native.o $(PROTOCOL_OBJECTS) | $(B)/tests/guard_caller $(B)/tests/guard_caller32 $(NATIVE_PROGRAMS)
+		$(B)/kernel/privileges.o $(B)/kernel/native.o $(PROTOCOL_OBJECTS) | $(GUARD_CALLERS)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $^ -o $@ $(call pkg,--libs,check libbpf)
 
@@ -542,7 +593,7 @@ $(B)/tests/native_event_pipe: tests/guard/native/event_pipe.c $(B)/libuserev.a
 $(B)/tests/guard_caller32: tests/guard/caller.c tests/guard/attempt.h kernel/uapi.h
 	@mkdir -p $(@D)
 	@echo '  CC      $< (32 bits)'
-	$(Q)$(CC) -m32 -std=c17 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $< -o $@
+	$(Q)$(CC) $(NARROW) -std=c17 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $< -o $@
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/client.a $(B)/tests/daemon.a
 	@echo '  LINK    $@'

@@ -172,7 +172,13 @@ outlive_podman()
 }
 
 # Programs that know user_events, and nothing of us, in several languages. They are static.
-natives=(speaker speaker_musl speaker_cc speaker_rs speaker_go)
+# Of each language, or of one with a C library and one without.
+natives=(speaker speaker_go)
+[ -z "${ENGINES-}" ] || natives=(speaker speaker_musl speaker_cc speaker_rs speaker_go)
+
+# The profile of Docker and Podman for containers lets nothing below /sys be written; the page has the option.
+without_profile=''
+! grep -qs Y /sys/module/apparmor/parameters/enabled || without_profile='--security-opt apparmor=unconfined'
 
 install_native()
 {
@@ -189,7 +195,7 @@ offer_native()
 # start_native NAME ARGUMENT…: such a program in a container of its own.
 start_native()
 {
-	$native_command --detach --name="$1" --network=none --user=$user --cap-drop=all program "native_$@"
+	$native_command $without_profile --detach --name="$1" --network=none --user=$user --cap-drop=all program "native_$@"
 }
 
 # Two events are all that it may have, and one name it may not.
@@ -231,6 +237,18 @@ native_gets_a_file()
 		within 60 says '^event_pipe_one: registered$' podman logs event_pipe
 }
 
+# A static program with musl, in an image that has nothing else.
+runs_without_c_library()
+{
+	local bare=$storage/bare result
+	mkdir -p $bare && install "$B/musl/examples/requests" $bare/requests && tar --directory=$bare --create . | podman import --quiet - bare &&
+		$(command_of podman run -v /run/userevd/client:/run/userevd/client:ro) --detach --name=bare --network=none --user=$user --cap-drop=all bare \
+			/requests bare 600 && says '\(podman\).*bare_request' timeout 60 userevctl tail --wait --count=2 'bare_request'
+	result=$?
+	podman rm --force --ignore --time=0 bare
+	return $result
+}
+
 # recorded_by COMMAND…: all programs are in what it prints.
 recorded_by()
 {
@@ -258,9 +276,10 @@ own_podman()
 	offer_native '[/machine.slice/*.scope]' Native=yes MaxEvents=2 'DenyEvents=secret_*' || return 1
 	for name in "${natives[@]}"; do native_gets_its_share "$name" || result=1; done
 	native_gets_a_file || result=1
+	runs_without_c_library || result=1
 	says '\[ok\]   native: programs can register by themselves on /sys/kernel/tracing/user_events_data' \
 		podman exec --user=$user speaker userevctl doctor || result=1
-	userevctl enable '*_one' && says '\(podman\).*speaker_rs_one.*number=[0-9]' timeout 60 userevctl tail --count=30 '*_one' || result=1
+	userevctl enable '*_one' && says '\(podman\).*speaker_go_one.*number=[0-9]' timeout 60 userevctl tail --count=30 '*_one' || result=1
 	userevctl disable '*_one'
 	recorded_by perf_records || result=1
 	recorded_by trace_cmd_records || result=1
@@ -391,7 +410,8 @@ own_docker()
 {
 	local command
 	command=$(command_of docker run -v /run/userevd/native:/sys/kernel/tracing) &&
-		registers_by_itself docker "${docker%docker}"$command --rm --name=native --network=none --user=$user program
+		{ [ -z "$without_profile" ] || ! registers_by_itself denied "${docker%docker}"$command --rm --name=denied --network=none --user=$user program; } &&
+		registers_by_itself docker "${docker%docker}"$command $without_profile --rm --name=native --network=none --user=$user program
 }
 
 leader_docker()

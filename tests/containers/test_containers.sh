@@ -10,8 +10,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/containers/engines.sh
 . tests/containers/files.sh
 . tests/containers/pods.sh
-short='podman podman_rootless nspawn containerd'
-long='podman_userns podman_cgroupfs podman_tenants podman_seccomp podman_unit podman_pod nspawn_file docker compose docker_userns docker_cgroupfs lxc service cri cri_pods'
+short='podman nspawn containerd'
+long='podman_rootless podman_userns podman_cgroupfs podman_tenants podman_seccomp podman_unit podman_pod nspawn_file docker compose docker_userns docker_cgroupfs lxc service cri cri_pods'
 read -ra engines <<<"${ENGINES:-$short}"
 [ "${ENGINES-}" != all ] || read -ra engines <<<"$short $long"
 
@@ -259,7 +259,7 @@ for one in "${engines[@]}"; do
 	row "$one"
 done
 read -ra left_out <<<"$long"
-left_out+=('all rows on Linux 6.1' 'daemon and keeper restarted and killed alone, without the daemon and without the engine, in each row'
+left_out+=('native programs of C++, of Rust and with musl' 'all rows on Linux 6.1' 'daemon and keeper restarted and killed alone, without the daemon and without the engine, in each row'
 	test_mounts.sh test_image.sh test_daemonset.sh test_privileges.sh test_upgrade.sh test_cgroup_versions.sh
 	'test_old_cgroups.sh with hybrid cgroups' 'test_name.sh with a thousand processes')
 printf -v skipped '%s, ' "${left_out[@]}"

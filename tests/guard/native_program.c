@@ -205,9 +205,10 @@ static int register_often(const struct order *order)
 	return error;
 }
 
-/* By the entry that the kernel has for 32-bit programs. */
+/* By the entry that the kernel has for 32-bit programs, which 64-bit programs of x86 may take. */
 static int register_32(const struct order *order)
 {
+#ifdef __x86_64__
 	enum { IOCTL_32 = 54 };
 	struct uapi_register *low =
 		mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
@@ -226,6 +227,10 @@ static int register_32(const struct order *order)
 			 : "a"(IOCTL_32), "b"(files[order->file]), "c"(UAPI_IOCTL_REGISTER), "d"(low)
 			 : "memory", "r8", "r9", "r10", "r11");
 	return r < 0 ? (int)-r : 0;
+#else
+	(void)order;
+	return ENOTTY;
+#endif
 }
 
 /* As a command that io_uring passes on to the file. */

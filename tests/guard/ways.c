@@ -75,6 +75,7 @@ static int execute_narrow(void *data)
 
 bool runs_narrow_programs(void)
 {
+#ifdef __x86_64__
 	struct call call = { .fd = STDIN_FILENO, .operation = UNREGISTER, .event = "" };
 	int status = 0;
 	pid_t pid = fork();
@@ -83,6 +84,9 @@ bool runs_narrow_programs(void)
 	if (pid == 0)
 		_exit(execute_narrow(&call));
 	return waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) != NO_SUCH_PROGRAMS;
+#else
+	return false; /* on arm64 their compiler is another one */
+#endif
 }
 
 /* --- the other calls that a 64-bit kernel may have: filters have to know them all --- */

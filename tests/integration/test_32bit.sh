@@ -10,9 +10,10 @@ daemon=
 trap '[ -z "$daemon" ] || kill $daemon; wait; rm -rf "$scratch"' EXIT
 export USEREV_SOCKET=$scratch/socket USEREV_CONTROL_SOCKET=$scratch/control
 
+# The kernel's headers for 32 bits are those of this machine. (gcc-multilib has a link to them, and conflicts with cross-compilers.)
 build_library()
 {
-	make --no-print-directory B="$B/32" CFLAGS='-O2 -g -m32' LDFLAGS=-m32 LD_RELOCATABLE='ld -m elf_i386 -r' \
+	make --no-print-directory B="$B/32" CFLAGS="-O2 -g -m32 -idirafter /usr/include/$(gcc -print-multiarch)" LDFLAGS=-m32 LD_RELOCATABLE='ld -m elf_i386 -r' \
 		DEPENDENCIES=skip "$B/32/libuserev.a" "$B/32/libuserev.so" "$B/32/examples/requests"
 }
 

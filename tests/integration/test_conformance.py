@@ -22,7 +22,11 @@ DRIVERS = {
     "Python": ["/usr/bin/python3", "driver.py"],  # which all users may run
     "shell": ["driver.sh", "userevctl", "emit"],
     "shell, by a stream": ["driver.sh", "userevctl", "stream"],
+    "C with musl": ["driver_musl"],
+    "C on arm64": ["qemu-aarch64", "driver_arm64"],
 }
+# Of `make machines`: tests/machines runs them.
+MACHINES = {"driver_musl": "musl", "driver_arm64": "arm64"}
 FILES = [os.path.join(BUILD, "tests/driver"), SUITE + "/driver.py", SUITE + "/driver.sh", CTL]
 
 
@@ -203,6 +207,10 @@ def copy_files(directory):
     """Copies them to where unprivileged users can read them."""
     for file in FILES:
         shutil.copy(file, directory)
+    for name, machine in MACHINES.items():
+        driver = os.path.join(BUILD, machine, "tests/driver")
+        if os.path.exists(driver):
+            shutil.copy(driver, os.path.join(directory, name))
     shutil.copytree(TREE + "/client/python/userev", directory + "/userev", ignore=shutil.ignore_patterns("__pycache__"))
 
 
@@ -230,7 +238,7 @@ def run_driver(language, command, cases):
 def default_languages():
     """All where the backend is embedded. Programs of shells write with the library for C, and before Linux 6.4 all clients see one page."""
     if not os.path.exists("/sys/kernel/tracing/user_events_data"):
-        return list(DRIVERS)
+        return [language for language, command in DRIVERS.items() if command[-1] not in MACHINES]
     return ["C", "Python"] if os.path.exists("/proc/sys/kernel/user_events_max") else ["C"]
 
 

@@ -96,8 +96,9 @@ def main():
         suites = sorted(set(re.findall(r"`(build/tests/\w+)`", page)))
         # Of a suite that gets a case of its own, that case alone.
         cases = dict(re.findall(r"^--- a/tests/\S*/(test_\w+)\.c\n(?:\+\n)?\+\w*TEST\((\w+)", page, re.M))
-        # Unoptimised, since the sources are built once for this.
-        status, output = run(root, "make", f"-j{os.cpu_count()}", "DEPENDENCIES=skip", "CFLAGS=-O0", *suites,
+        # Unoptimised, since the sources are built once for this, or are in ccache from the last time.
+        compiler = "CC=ccache cc" if shutil.which("ccache") else "CC=cc"
+        status, output = run(root, "make", f"-j{os.cpu_count()}", "DEPENDENCIES=skip", "CFLAGS=-O0", compiler, *suites,
                              *(f"build/{name}" for name in ("userevd", "userevd-keeper", "userevctl", "libuserev.a")))
         if check("both examples build", [] if status == 0 else re.findall(r".*error.*", output) or output[-500:]):
             for suite in suites:

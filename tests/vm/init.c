@@ -45,6 +45,8 @@ struct kept {
 	int tree;
 };
 
+/* The first one is the console, or that is a port of another kind. */
+static char serial_port[64] = "/dev/ttyS1";
 static struct kept kept[KEPT_MAX];
 static size_t n_kept;
 
@@ -60,6 +62,15 @@ static _Noreturn void give_up(const char *what)
 {
 	fprintf(stderr, "init: %s: %s\n", what, strerror(errno));
 	power_off();
+}
+
+static void make_directories(char *path)
+{
+	for (char *slash = path + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+		*slash = '\0';
+		mkdir(path, 0755);
+	}
+	mkdir(path, 0755);
 }
 
 static int try_mount(const char *source, const char *target, const char *type, unsigned long flags, const char *options)
@@ -93,6 +104,27 @@ static void mount_root(void)
 	mkdir("/changes/upper", 0755);
 	mkdir("/changes/work", 0755);
 	mount_needed("overlay", ROOT, 0, "lowerdir=/host,upperdir=/changes/upper,workdir=/changes/work");
+}
+
+/* The root of a guest of another machine does not have the checkout, which is a share of its own then. */
+static void mount_checkout(void)
+{
+	char under_root[PATH_MAX] = ROOT;
+	const size_t root = sizeof(ROOT) - 1;
+	FILE *file;
+
+	if (try_mount("checkout", "/checkout", "9p", MS_RDONLY, OVER_9P ",cache=loose") < 0)
+		return;
+	file = fopen("/share/keep", "re");
+	if (!file || !fgets(under_root + root, (int)(sizeof(under_root) - root), file))
+		give_up("the checkout");
+	fclose(file);
+	under_root[strcspn(under_root, "\n")] = '\0';
+	make_directories(under_root);
+	mkdir("/changes/checkout", 0755);
+	mkdir("/changes/checkout-work", 0755);
+	mount_needed("overlay", under_root, 0,
+		     "lowerdir=/checkout,upperdir=/changes/checkout,workdir=/changes/checkout-work");
 }
 
 static bool is_hidden(const char *path)
@@ -129,11 +161,7 @@ static void take_kept(void)
 static void put_kept(void)
 {
 	for (size_t i = 0; i < n_kept; i++) {
-		for (char *slash = kept[i].path + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
-			*slash = '\0';
-			mkdir(kept[i].path, 0755);
-		}
-		mkdir(kept[i].path, 0755);
+		make_directories(kept[i].path);
 		if (move_mount(kept[i].tree, "", AT_FDCWD, kept[i].path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 			give_up(kept[i].path);
 		close(kept[i].tree);
@@ -159,7 +187,6 @@ static void mount_the_rest(void)
 	mkdir(ROOT SHARE, 0755);
 	if (mount("/share", ROOT SHARE, NULL, MS_MOVE, NULL) < 0)
 		give_up(SHARE);
-	/* The kernel passes on words of its command line that it does not know. */
 	if (!getenv("NO_CGROUPS"))
 		mount_if_there("cgroup2", ROOT "/sys/fs/cgroup", NULL);
 	mount_if_there("tracefs", ROOT "/sys/kernel/tracing", NULL);
@@ -205,11 +232,11 @@ static void set_limits_and_environment(void)
 
 static int open_serial(bool raw)
 {
-	int fd = open("/dev/ttyS1", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	int fd = open(serial_port, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	struct termios settings;
 
 	if (fd < 0 || tcgetattr(fd, &settings) < 0)
-		give_up("/dev/ttyS1");
+		give_up(serial_port);
 	if (raw)
 		cfmakeraw(&settings);
 	cfsetspeed(&settings, B115200);
@@ -346,15 +373,19 @@ static int watch_children(void)
 
 int main(int argc, char **argv)
 {
-	const char *mode = argc > 1 ? argv[1] : "";
+	const char *mode = argc > 1 ? argv[1] : "", *port = getenv("SERIAL_PORT");
 	int children, status;
 
+	/* The kernel passes on words of its command line that it does not know. */
+	if (port)
+		snprintf(serial_port, sizeof(serial_port), "%s", port);
 	if (strcmp(mode, "probe") == 0) {
 		mount_needed("devtmpfs", "/dev", 0, NULL);
 		write_all(open_serial(true), "alive\n", 6);
 		power_off();
 	}
 	mount_root();
+	mount_checkout();
 	take_kept();
 	mount_the_rest();
 	enter_root();

@@ -18,6 +18,8 @@
 #                    The clock counts instructions: a nanosecond is one instruction executed, in user space or in the kernel, and a
 #                    sleep takes none. Figures then repeat within 1 %, on a busy host too, except where the guest waits for a disk or
 #                    for a grace period of RCU
+#   --machine=arm64  a guest of that machine, whose files are Debian's packages for it (tests/machines/sysroot.sh), and the checkout
+#   --kernel=apparmor  the kernel has AppArmor, too
 #   --systemd        systemd is started, and the command is a unit of it
 #   --append=WORDS   for the kernel's command line, of which systemd reads some
 #   --before=SCRIPT  with --systemd: run before it starts, with the files that it will find
@@ -29,8 +31,11 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 B=${B:-build}
+# What tests call, in a guest that does not have this host's files.
+GUEST_PACKAGES=(base-passwd bash coreutils diffutils findutils grep jq libbpf1 libcap2-bin libev4 libsubunit0 libsystemd0 libtracefs1 libzstd1 mawk mount perl-base procps
+	python3 sed trace-cmd util-linux)
 limit=300 variant='' memory=2048 processors=1 share='' mode=command kernel_options=norandmaps before=true
-terminal='' scratch='' guest='' clock=()
+terminal='' scratch='' guest='' clock=() machine=''
 
 fail()
 {
@@ -46,6 +51,8 @@ while [ $# -gt 0 ]; do
 	--processors=*) processors=${1#*=} ;;
 	--for-measuring) kernel_options=idle=poll variant=measured ;;
 	--counting) clock=(-icount 'shift=0,sleep=off') variant=measured ;;
+	--machine=*) machine=${1#*=} ;;
+	--kernel=*) variant=${1#*=} ;;
 	--systemd) mode=systemd ;;
 	--append=*) kernel_options+=" ${1#*=}" ;;
 	--before=*) before=${1#*=} ;;
@@ -70,10 +77,10 @@ trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-image=$("$here/build-kernel.sh" "$kernel" $variant) || exit 125
-initrd=$("$here/make-initrd.sh") || exit 125
+image=$("$here/build-kernel.sh" "$kernel" $variant$machine) || exit 125
+initrd=$("$here/make-initrd.sh" ${machine:+aarch64-linux-gnu-gcc}) || exit 125
 accelerator=tcg
-[ ${#clock[@]} -gt 0 ] || accelerator=$("$here/accelerator.sh" "$image" "$initrd") || exit 125
+[ ${#clock[@]} -gt 0 ] || [ -n "$machine" ] || accelerator=$("$here/accelerator.sh" "$image" "$initrd") || exit 125
 scratch=$(mktemp -d)
 [ -n "$share" ] || share=$scratch
 mkdir -p "$share"
@@ -95,6 +102,8 @@ fi
 # What the guest's scripts begin with.
 as_here()
 {
+	# What packages do only where they are installed.
+	[ -z "$machine" ] || printf 'for file in passwd group; do cp /usr/share/base-passwd/$file.master /etc/$file; done; ln -sf bash /bin/sh; mkdir -p /mnt\n'
 	printf 'cd %q || exit 127\n' "$checkout"
 	for name in B V TERM CLIENTS ENGINES DAEMON_KILLS KEEPER_KILLS KILL_STEP NATIVE_KILLS FLIPS RESTART_STEP TEST_LIMIT CK_TIMEOUT_MULTIPLIER CK_FORK CK_VERBOSITY CK_RUN_SUITE CK_RUN_CASE ASAN_OPTIONS UBSAN_OPTIONS; do
 		[ -z "${!name+set}" ] || printf 'export %s=%q\n' "$name" "${!name}"
@@ -119,10 +128,20 @@ truncate -s 8G "$scratch/changes"
 PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=1,nodiscard "$scratch/changes"
 
 # A comma ends a value; two commas are one comma. no_timer_check: on a busy host the kernel might find that its timer does not tick.
-qemu=(qemu-system-x86_64 -accel "$accelerator" "${clock[@]}" -smp "$processors" -m "$memory" -nodefaults -display none -no-reboot -net none
+case $machine in
+'') qemu=(qemu-system-x86_64) files=/ console=ttyS0 port=(-serial chardev:command) ;;
+arm64)
+	files=$("$here/../machines/sysroot.sh" arm64 "${GUEST_PACKAGES[@]}") || exit 125
+	qemu=(qemu-system-aarch64 -machine virt -cpu cortex-a57 -virtfs "local,path=${checkout//,/,,},mount_tag=checkout,security_model=none,readonly=on,multidevs=remap")
+	# That machine has one port, so that a second one is on its bus.
+	console=ttyAMA0 port=(-device pci-serial,chardev=command) kernel_options+=' SERIAL_PORT=/dev/ttyS0'
+	;;
+*) fail "there is no guest for the machine $machine" ;;
+esac
+qemu+=(-accel "$accelerator" "${clock[@]}" -smp "$processors" -m "$memory" -nodefaults -display none -no-reboot -net none
 	-kernel "$image" -initrd "$initrd"
-	-append "console=ttyS0 quiet panic=-1 oops=panic no_timer_check $kernel_options rdinit=/init -- $mode"
-	-virtfs "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"
+	-append "console=$console quiet panic=-1 oops=panic no_timer_check $kernel_options rdinit=/init -- $mode"
+	-virtfs "local,path=${files//,/,,},mount_tag=host,security_model=none,readonly=on,multidevs=remap"
 	-virtfs "local,path=${share//,/,,},mount_tag=share,security_model=none,multidevs=remap"
 	-drive "file=${scratch//,/,,}/changes,if=virtio,format=raw,cache=unsafe"
 	-serial "file:${share//,/,,}/console.log")
@@ -135,13 +154,13 @@ if [ $mode = shell ]; then
 	tell_size() { stty size >"$share/size" 2>/dev/null || true; }
 	trap tell_size WINCH
 	tell_size
-	"${within_limit[@]}" "${qemu[@]}" -chardev stdio,id=command,mux=on,signal=off -serial chardev:command -echr 0x1d <&0 &
+	"${within_limit[@]}" "${qemu[@]}" -chardev stdio,id=command,mux=on,signal=off "${port[@]}" -echr 0x1d <&0 &
 	guest=$!
 else
 	# Through cat, for qemu makes what it writes to non-blocking, for everybody.
 	exec 3> >(exec cat)
 	cat=$!
-	"${within_limit[@]}" "${qemu[@]}" -chardev stdio,id=command -serial chardev:command \
+	"${within_limit[@]}" "${qemu[@]}" -chardev stdio,id=command "${port[@]}" \
 		</dev/null >&3 2>"$scratch/errors" 3>&- &
 	guest=$!
 	exec 3>&-

@@ -42,7 +42,7 @@ every_list_is_installed()
 {
 	local installed list
 	unset MAKEFLAGS MFLAGS MAKELEVEL
-	installed=$(make -n DEPENDENCIES=auto test check-containers bench | sed -n 's/.*tests\/packages\.sh//p')
+	installed=$(make -n DEPENDENCIES=auto test check-containers check-machines bench | sed -n 's/.*tests\/packages\.sh//p')
 	for list in $(sed -nE 's/^([A-Z]+_PACKAGES) :=.*/\1/p' Makefile ./*/*.mk); do
 		make --eval="list: ; @echo \$($list)" list | tr ' ' '\n' | grep -vxF -f <(tr ' ' '\n' <<<"$installed") &&
 			echo "these of $list are not installed" && return 1
