@@ -339,7 +339,8 @@ becomes_records()
 	[ $result = 0 ] && says 'pid=[0-9]+ file="[^"]*(true|sleep)"' "$scratch/started"
 }
 
-check 'what bpftrace prints becomes records' becomes_records
+# It wants the kernel's types, which our Linux 6.1 does not have.
+[ ! -e /sys/kernel/btf/vmlinux ] || check 'what bpftrace prints becomes records' becomes_records
 
 # --- the switches of tracefs ---
 
