@@ -82,7 +82,7 @@ static void compare(const struct count *count)
 static void compare_all(bool installed)
 {
 	static const struct count counts[] = {
-		{ 1, 9, 5, 4.5 }, { 100, 5, 3, 1.5 }, { 1000, 5, 3, 1.05 }, { EVENTS_MAX, 2, 2, 0.4 }
+		{ 1, 9, 5, 4.5 }, { 100, 5, 3, 1.5 }, { 1000, 5, 2, 1.05 }, { EVENTS_MAX, 2, 1, 0.4 }
 	};
 	unsigned n = has_status_page() ? 3 : (unsigned)ARRAY_SIZE(counts);
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 
 from oci import FILES, TREE, as_it_is_used, compile_profile, profile
@@ -68,7 +69,7 @@ def call(caller, numbers, rules=None):
 
 def build(directory, bits):
     caller = os.path.join(directory, f"caller{bits}")
-    done = subprocess.run([os.environ.get("CC", "gcc"), f"-m{bits}", "-D_GNU_SOURCE", f"-I{TREE}", "-x", "c", "-", "-o", caller],
+    done = subprocess.run([os.environ.get("CC", "gcc"), f"-m{bits}", "-idirafter", "/usr/include/" + sysconfig.get_config_var("MULTIARCH"), "-D_GNU_SOURCE", f"-I{TREE}", "-x", "c", "-", "-o", caller],
                           input=CALLER, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return caller if done.returncode == 0 else None
 
