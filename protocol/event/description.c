@@ -475,7 +475,8 @@ int description_parse(const char *text, size_t length, struct description *ret, 
 		copy[i] = text[i];
 		if ((text[i] >= ' ' && text[i] <= '~') || text[i] == '\t')
 			continue;
-		text_printf(why, "description has the byte 0x%02x at place %zu; only printable ASCII may be in it",
+		text_printf(why,
+			    "description has the byte 0x%02x at place %zu; only printable ASCII and tabs may be in it",
 			    (uint8_t)text[i], i + 1);
 		return REFUSAL_BAD_DESCRIPTION;
 	}

@@ -321,7 +321,8 @@ TEST(unprintable_bytes_are_refused)
 			continue;
 		text[16] = (char)byte;
 		snprintf(why, sizeof(why),
-			 "description has the byte 0x%02x at place 17; only printable ASCII may be in it", byte);
+			 "description has the byte 0x%02x at place 17; only printable ASCII and tabs may be in it",
+			 byte);
 		ck_assert_int_eq(parse_bytes(text, 17), REFUSAL_BAD_DESCRIPTION);
 		ck_assert_str_eq(sentence, why);
 	}
