@@ -338,7 +338,7 @@ coverage: test-dependencies kernels
 
 # Tests for guests have no sanitizers: they are about the kernel.
 build-tests: build $(if $(SANITIZE)$(COVERAGE),,installed) $(B)/examples/tasks $(TESTS) $(HELPERS) \
-	$(if $(SANITIZE),,$(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) $(NATIVE_PROGRAMS))
+	$(if $(SANITIZE),,$(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) $(NATIVE_PROGRAMS) $(B)/tests/driver_go)
 
 # For guests with systemd: in a guest `make install` takes half a minute.
 installed: build
@@ -506,6 +506,11 @@ $(B)/tests/emitter: $(B)/tests/integration/emitter.o $(PROTOCOL_OBJECTS) $(B)/li
 $(B)/tests/driver: $(B)/tests/conformance/driver.o $(call objects,protocol/event) $(B)/protocol/base/text.o $(B)/libuserev.a
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) $(if $(SANITIZE),,-static) $^ -o $@
+
+$(B)/tests/driver_go: tests/conformance/driver.go $(wildcard client/go/*.go)
+	@mkdir -p $(@D)
+	@echo '  GO      $<'
+	$(Q)cd client/go && CGO_ENABLED=0 GOFLAGS=-mod=mod GOPROXY=off GOCACHE=$(abspath $(B)/go) go build -o $(abspath $@) ../../$<
 
 $(B)/tests/hammer: $(B)/tests/integration/hammer.o $(B)/libuserev.a
 	@echo '  LINK    $@'

@@ -22,11 +22,13 @@ DRIVERS = {
     "Python": ["/usr/bin/python3", "driver.py"],  # which all users may run
     "shell": ["driver.sh", "userevctl", "emit"],
     "shell, by a stream": ["driver.sh", "userevctl", "stream"],
+    "Go": ["driver_go"],
     "C with musl": ["driver_musl"],
     "C on arm64": ["qemu-aarch64", "driver_arm64"],
 }
-# Of `make machines`: tests/machines runs them.
-MACHINES = {"driver_musl": "musl", "driver_arm64": "arm64"}
+# Those of `make machines` are run by tests/machines.
+MACHINES = {"driver_musl": "musl/tests/driver", "driver_arm64": "arm64/tests/driver"}
+OPTIONAL = {"driver_go": "tests/driver_go", **MACHINES}
 FILES = [os.path.join(BUILD, "tests/driver"), SUITE + "/driver.py", SUITE + "/driver.sh", CTL]
 
 
@@ -207,10 +209,9 @@ def copy_files(directory):
     """Copies them to where unprivileged users can read them."""
     for file in FILES:
         shutil.copy(file, directory)
-    for name, machine in MACHINES.items():
-        driver = os.path.join(BUILD, machine, "tests/driver")
-        if os.path.exists(driver):
-            shutil.copy(driver, os.path.join(directory, name))
+    for name, file in OPTIONAL.items():
+        if os.path.exists(os.path.join(BUILD, file)):
+            shutil.copy(os.path.join(BUILD, file), os.path.join(directory, name))
     shutil.copytree(TREE + "/client/python/userev", directory + "/userev", ignore=shutil.ignore_patterns("__pycache__"))
 
 

@@ -1,0 +1,3 @@
+module userevd.dev/userev
+
+go 1.19
