@@ -50,7 +50,8 @@ translate_words()
 register()
 {
 	local name pipe fd process line refused=''
-	name=${1%%[ :	]*}
+	name=${1#"${1%%[! ]*}"} # without the blanks before it
+	name=${name%%[ :	]*}
 	exec {pipe}<> <(:)
 	exec {fd}> >(USEREV_DEBUG=1 exec "$ctl" emit --stdin "$1" 2>&"$pipe")
 	process=$!
