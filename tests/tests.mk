@@ -68,7 +68,7 @@ EMULATED := $(filter-out %/test_processes.c %/test_transport.c,$(filter tests/un
 	$(wildcard tests/unit/kernel/test_bits.c tests/unit/kernel/test_page_file.c tests/unit/client/userevctl/tracing/test_ring_page.c)
 EMULATED_LONG := $(filter-out $(EMULATED) %/test_output.c %/test_recording.c %/test_message.c,\
 	$(filter tests/unit/client/userevctl/% tests/unit/daemon/policy/% tests/unit/kernel/rpc/%,$(UNIT_SOURCES))) \
-	$(wildcard tests/unit/daemon/ledger/test_ledger.c tests/unit/daemon/quota/test_quota.c)
+	$(wildcard tests/unit/daemon/quota/test_quota.c)
 EMULATED_TESTS = $(foreach machine,$(MACHINES),--machine $(machine) $(B)/$(machine) $(call on_machine,$(machine),$(1)))
 MACHINE_TESTS := $(call scripts_in,tests/machines)
 
