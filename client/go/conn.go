@@ -23,6 +23,7 @@ const (
 	pauseMax      = 5 * time.Second
 	lossPause     = time.Second
 	msgCloexec    = 0x40000000 // MSG_CMSG_CLOEXEC
+	looksMax      = 20         // of all writers, for the socket of a trace that has not come yet
 )
 
 var defaultPaths = []string{"/run/userevd/client/userevd.sock", "/run/userevd.sock"}
@@ -33,13 +34,14 @@ type Conn struct {
 	page   unsafe.Pointer // reserved once: each daemon's page is mapped there
 	traced atomic.Bool    // behind the page are bits and bytes for traces of the tenant's own
 	traces [tracesMax]atomic.Pointer[trace]
+	looks  atomic.Int32
 
 	queueFull, tooBig atomic.Uint64
 	nextReport        atomic.Int64
 
 	mu                     sync.Mutex
 	fd                     int
-	up, closed             bool
+	up, closed, hangs      bool
 	err                    error // of the last attempt to connect
 	serial                 uint32
 	asked                  *request // the one without an answer
@@ -50,7 +52,8 @@ type Conn struct {
 	untidy                 bool               // there may be streams without events
 	queueFullSent, bigSent uint64
 	tried                  chan struct{} // closed after the first attempt
-	ended                  chan struct{}
+	stop, ended            chan struct{}
+	down                   chan struct{} // closed when this connection ends
 	triedOnce              sync.Once
 }
 
@@ -83,7 +86,8 @@ func Open(ctx context.Context) (*Conn, error) {
 	if errno != 0 {
 		return nil, errno
 	}
-	c := &Conn{paths: defaultPaths, fd: -1, streams: map[uint32]*stream{}, tried: make(chan struct{}), ended: make(chan struct{})}
+	c := &Conn{paths: defaultPaths, fd: -1, streams: map[uint32]*stream{}, tried: make(chan struct{}),
+		stop: make(chan struct{}), ended: make(chan struct{}), down: make(chan struct{})}
 	c.page = *(*unsafe.Pointer)(unsafe.Pointer(&page))
 	if path := os.Getenv("USEREV_SOCKET"); path != "" && os.Getuid() == os.Geteuid() && os.Getgid() == os.Getegid() {
 		c.paths = []string{path}
@@ -109,10 +113,13 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Close reports lost records, and releases all events, which are off from now on.
+// Close reports lost records, and releases all events, which are off from now on. The page stays: somebody may be testing a bit.
 func (c *Conn) Close() error {
 	c.mu.Lock()
-	c.reportLosses()
+	if !c.closed {
+		c.reportLosses()
+		close(c.stop)
+	}
 	c.closed = true
 	for _, e := range c.events {
 		e.place.Store(&nowhere)
@@ -159,15 +166,11 @@ func (c *Conn) run() {
 		if c.end(err) {
 			break
 		}
-		time.Sleep(max(pause, 2*time.Millisecond))
-		c.mu.Lock()
-		closed := c.closed
-		c.mu.Unlock()
-		if closed {
-			break
+		select {
+		case <-c.stop:
+		case <-time.After(max(pause, 2*time.Millisecond)):
 		}
 	}
-	c.end(nil)
 	close(c.ended)
 }
 
@@ -187,7 +190,9 @@ func (c *Conn) end(err error) bool {
 	if c.fd >= 0 {
 		syscall.Close(c.fd)
 	}
-	c.fd, c.up, c.err, c.asked, c.released = -1, false, err, nil, nil
+	c.fd, c.up, c.hangs, c.err, c.asked, c.released = -1, false, false, err, nil, nil
+	close(c.down)
+	c.down = make(chan struct{})
 	for _, s := range c.streams {
 		c.outdated = append(c.outdated, s)
 	}
@@ -321,8 +326,11 @@ func (c *Conn) ask() error {
 		for _, bit := range c.released[:n] {
 			body = binary.LittleEndian.AppendUint32(body, bit)
 		}
-		c.released = c.released[n:]
-		return c.send(kindRelease, kindReleased, body, nil)
+		err := c.send(kindRelease, kindReleased, body, nil)
+		if err == nil {
+			c.released = c.released[n:]
+		}
+		return err
 	}
 	n, body := 0, make([]byte, 4)
 	for n < len(c.unasked) && n < batchMax && len(body) < packetMax-2*descriptionMax {
@@ -336,9 +344,11 @@ func (c *Conn) ask() error {
 		return nil
 	}
 	binary.LittleEndian.PutUint16(body, uint16(n))
-	events := c.unasked[:n:n]
-	c.unasked = c.unasked[n:]
-	return c.send(kindRegister, kindRegistered, body, events)
+	err := c.send(kindRegister, kindRegistered, body, c.unasked[:n:n])
+	if err == nil {
+		c.unasked = c.unasked[n:]
+	}
+	return err
 }
 
 // closeUnused closes streams without events, which are charged as long as they are open. Nothing is asked.
@@ -358,6 +368,7 @@ func (c *Conn) closeUnused() {
 }
 
 func (c *Conn) take(data []byte, fds *[]int) error {
+	c.hangs = false
 	p, err := decode(data)
 	if err != nil {
 		return err
@@ -377,6 +388,7 @@ func (c *Conn) take(data []byte, fds *[]int) error {
 		}
 		if err == nil {
 			c.setTrace(int(number), &trace{stream: stream{fd: fd}})
+			c.looks.Store(0)
 		}
 		return err
 	case c.asked == nil && int32(p.serial-c.serial) <= 0, c.asked != nil && int32(p.serial-c.asked.serial) < 0:
@@ -393,6 +405,10 @@ func (c *Conn) take(data []byte, fds *[]int) error {
 		var fd int
 		if fd, err = takeFd(fds); err != nil {
 			return err
+		}
+		if !isDataFile(fd) {
+			syscall.Close(fd)
+			return errPacket
 		}
 		if former := c.streams[number]; former != nil {
 			c.outdated = append(c.outdated, former)
@@ -422,15 +438,9 @@ func (c *Conn) takeWelcome(body cursor, fds *[]int) error {
 	if bytes := body.u32(); body.bad || bytes != pageBytes {
 		return errPacket
 	}
-	var status syscall.Stat_t
-	if err = syscall.Fstat(page, &status); err != nil {
+	size, err := pageSize(page, c.fd)
+	if err != nil {
 		return err
-	}
-	size := uintptr(pageBytes) // the kernel's own page has the size 0
-	if status.Size >= pageFileBytes {
-		size = pageFileBytes
-	} else if status.Size > 0 && status.Size < pageBytes {
-		return errPacket
 	}
 	c.traced.Store(false)
 	// In the place of the last page: other goroutines may be testing its bits.
@@ -441,6 +451,9 @@ func (c *Conn) takeWelcome(body cursor, fds *[]int) error {
 	// The events' places are the last daemon's until they are granted again.
 	for _, e := range c.events {
 		e.place.Store(&nowhere)
+	}
+	for i := range c.traces {
+		c.setTrace(i, nil)
 	}
 	c.traced.Store(size == pageFileBytes)
 	c.up = true
@@ -459,14 +472,11 @@ func (c *Conn) takeRegistered(body cursor, events []*Event) error {
 			c.forget(e)
 		} else {
 			s := c.streams[a.stream]
-			if s == nil {
+			if s == nil || a.bit == 0 || a.bit >= 8*pageBytes {
 				return errPacket
 			}
 			word, mask := c.word(0, a.bit)
-			if len(a.text) > 0 {
-				e.name = string(a.text)
-			}
-			e.grant(&place{word, mask, a.bit, s, a.index})
+			e.place.Store(&place{word, mask, a.bit, s, a.index})
 			if e.isReleased {
 				c.release(e)
 			}

@@ -34,7 +34,6 @@ type Event struct {
 	place       atomic.Pointer[place]
 	conn        *Conn
 	description string
-	name        string
 	flags       uint16
 
 	answered     chan struct{}
@@ -56,10 +55,12 @@ type place struct {
 var nowhere = place{word: new(uint32), mask: 1}
 
 // Register asks for an event, described as in userevd-protocol(7): "shop_request u32 status; __rel_loc char[] path". It fails if the
-// daemon refuses that, with a *Refusal. Without a daemon it succeeds, and Err says later whether the event was refused.
+// daemon refuses that, with a *Refusal; the event is off then. Without a daemon it succeeds, and Err says later whether the event was
+// refused. It waits for the answer, two seconds at most, and not again while the daemon does not answer.
 func (c *Conn) Register(description string, flags ...uint16) (*Event, error) {
 	if len(description) > descriptionMax {
-		return nil, &Refusal{"bad-description", "the description is longer than 511 bytes"}
+		e := c.refuse("the description is longer than 511 bytes")
+		return e, e.refusal
 	}
 	e := &Event{conn: c, description: description, answered: make(chan struct{})}
 	for _, flag := range flags {
@@ -69,18 +70,28 @@ func (c *Conn) Register(description string, flags ...uint16) (*Event, error) {
 	c.mu.Lock()
 	c.events = append(c.events, e)
 	c.unasked = append(c.unasked, e)
-	up := c.up
-	err := c.ask()
+	waits, down := c.ask() == nil && c.up && !c.hangs, c.down
 	c.mu.Unlock()
-	if up && err == nil {
+	if waits {
 		limit := time.NewTimer(answerTimeout)
 		defer limit.Stop()
 		select {
 		case <-e.answered:
+		case <-down:
 		case <-limit.C:
+			c.mu.Lock()
+			c.hangs = true
+			c.mu.Unlock()
 		}
 	}
 	return e, e.Err()
+}
+
+// refuse makes an event that is off for ever.
+func (c *Conn) refuse(sentence string) *Event {
+	e := &Event{conn: c, refusal: &Refusal{"bad-description", sentence}, isReleased: true}
+	e.place.Store(&nowhere)
+	return e
 }
 
 // Err is the daemon's refusal of the event, or nil.
@@ -120,9 +131,6 @@ func (e *Event) Release() {
 	c.release(e)
 	c.ask()
 }
-
-// grant puts the event in place, unless it was released meanwhile: then only release() looks at it.
-func (e *Event) grant(p *place) { e.place.Store(p) }
 
 // On tells whether anybody traces the event.
 func (e *Event) On() bool {
@@ -204,9 +212,14 @@ func (c *Conn) writeTraces(which byte, description string, payload []byte) (writ
 		if which>>i&1 == 0 {
 			continue
 		}
-		for look := 0; look < 20; look++ {
-			if t := c.traces[i].Load(); t != nil && t.write(description, payload) {
+		for {
+			t := c.traces[i].Load()
+			if t != nil && t.write(description, payload) {
 				written = true
+				break
+			}
+			c.traces[i].CompareAndSwap(t, nil)
+			if c.looks.Add(1) > looksMax { // nothing has come for a while
 				break
 			}
 			time.Sleep(50 * time.Microsecond)

@@ -5,6 +5,7 @@ package userev
 import (
 	"math"
 	"sync"
+	"unsafe"
 )
 
 // A Record is built field by field, in the order of the event's description:
@@ -47,31 +48,18 @@ func (r *Record) Uint8(v uint8) *Record {
 }
 
 // Uint16 adds a u16 or s16.
-func (r *Record) Uint16(v uint16) *Record {
-	if r != nil {
-		var b [2]byte
-		native.PutUint16(b[:], v)
-		r.fixed = append(r.fixed, b[:]...)
-	}
-	return r
-}
+func (r *Record) Uint16(v uint16) *Record { return r.number(unsafe.Pointer(&v), 2) }
 
 // Uint32 adds a u32 or s32.
-func (r *Record) Uint32(v uint32) *Record {
-	if r != nil {
-		var b [4]byte
-		native.PutUint32(b[:], v)
-		r.fixed = append(r.fixed, b[:]...)
-	}
-	return r
-}
+func (r *Record) Uint32(v uint32) *Record { return r.number(unsafe.Pointer(&v), 4) }
 
 // Uint64 adds a u64 or s64.
-func (r *Record) Uint64(v uint64) *Record {
+func (r *Record) Uint64(v uint64) *Record { return r.number(unsafe.Pointer(&v), 8) }
+
+// number adds bytes as they lie in memory: a record has the machine's own order.
+func (r *Record) number(at unsafe.Pointer, size int) *Record {
 	if r != nil {
-		var b [8]byte
-		native.PutUint64(b[:], v)
-		r.fixed = append(r.fixed, b[:]...)
+		r.fixed = append(r.fixed, unsafe.Slice((*byte)(at), size)...)
 	}
 	return r
 }

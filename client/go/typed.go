@@ -34,13 +34,15 @@ type field struct {
 
 // Declare registers an event with the exported fields of T: numbers, bool, string, []byte and [N]byte. A field is named status for Status
 // and payload_size for PayloadSize, or by its tag `userev:"name"`; "-" leaves it out. Floats have their suffix, _f32 or _f64, added.
+// It fails as Register does, and an event that failed is off, too.
 func Declare[T any](c *Conn, name string, flags ...uint16) (*Typed[T], error) {
 	var zero T
 	of := reflect.TypeOf(zero)
-	if of == nil || of.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("userev: %v is not a struct", of)
-	}
 	typed, described := &Typed[T]{}, []string{}
+	if of == nil || of.Kind() != reflect.Struct {
+		typed.Event = c.refuse(fmt.Sprintf("%v is not a struct", of))
+		return typed, typed.Err()
+	}
 	for i := 0; i < of.NumField(); i++ {
 		one := of.Field(i)
 		named := one.Tag.Get("userev")
@@ -52,7 +54,8 @@ func Declare[T any](c *Conn, name string, flags ...uint16) (*Typed[T], error) {
 		}
 		description, size, err := describe(one.Type, named)
 		if err != nil {
-			return nil, fmt.Errorf("userev: the field %s of %v: %w", one.Name, of, err)
+			typed.Event = c.refuse(fmt.Sprintf("the field %s of %v: %v", one.Name, of, err))
+			return typed, typed.Err()
 		}
 		described = append(described, description)
 		typed.fields = append(typed.fields, field{one.Offset, one.Type.Kind(), size})
@@ -90,8 +93,8 @@ func (f *field) add(r *Record, at unsafe.Pointer) {
 		r.String(*(*string)(at))
 	case reflect.Slice:
 		r.Bytes(*(*[]byte)(at))
-	default: // in the machine's own order, as the record
-		r.fixed = append(r.fixed, unsafe.Slice((*byte)(at), f.size)...)
+	default:
+		r.number(at, f.size)
 	}
 }
 

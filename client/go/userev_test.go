@@ -5,7 +5,12 @@ package userev
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"syscall"
 	"testing"
+	"time"
 )
 
 type visit struct {
@@ -97,4 +102,119 @@ func FuzzPackets(f *testing.F) {
 			decodeRegistered(p.body)
 		}
 	})
+}
+
+// hostile is a daemon that answers each packet with the next of these functions, and then with nothing.
+func hostile(t *testing.T, answers ...func(fd int, serial uint32)) *Conn {
+	path := t.TempDir() + "/socket"
+	listener, _ := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0)
+	if err := syscall.Bind(listener, &syscall.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Listen(listener, 10)
+	t.Cleanup(func() { syscall.Shutdown(listener, syscall.SHUT_RDWR) })
+	go func() {
+		for {
+			fd, _, err := syscall.Accept(listener)
+			if err != nil {
+				return
+			}
+			go func() {
+				data := make([]byte, packetMax)
+				for i := 0; ; i++ {
+					n, err := syscall.Read(fd, data)
+					if n < headerBytes || err != nil {
+						syscall.Close(fd)
+						return
+					}
+					if i < len(answers) {
+						answers[i](fd, binary.LittleEndian.Uint32(data[8:]))
+					}
+				}
+			}()
+		}
+	}()
+	t.Setenv("USEREV_SOCKET", path)
+	conn, err := Open(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func reply(kind uint16, streams []uint32, body []byte, fds ...int) func(int, uint32) {
+	return func(fd int, serial uint32) {
+		numbers := []byte{}
+		for _, number := range streams {
+			numbers = binary.LittleEndian.AppendUint32(numbers, number)
+		}
+		data := encode(kind, serial, append(numbers, body...))
+		data[7] = byte(len(streams))
+		syscall.Sendmsg(fd, data, syscall.UnixRights(fds...), nil, syscall.MSG_NOSIGNAL)
+	}
+}
+
+func welcome(page int) func(int, uint32) {
+	body := make([]byte, 40)
+	binary.LittleEndian.PutUint32(body[8:], pageBytes)
+	return reply(kindWelcome, nil, body, page)
+}
+
+// A page whose bits are all set but the first, so that a wrong one is noticed; and a file that takes records.
+func pageAndStream(t *testing.T) (page, stream int) {
+	name := fmt.Sprintf("/dev/shm/userev-test-%d", os.Getpid())
+	page, err := syscall.Open(name, syscall.O_RDWR|syscall.O_CREAT|syscall.O_EXCL, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Unlink(name)
+	content := bytes.Repeat([]byte{0xff}, pageBytes)
+	content[0] = 0xfe
+	syscall.Write(page, content)
+	pair, _ := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_NONBLOCK, 0)
+	return page, pair[0]
+}
+
+func TestHostileDaemons(t *testing.T) {
+	page, stream := pageAndStream(t)
+	pipe := make([]int, 2)
+	syscall.Pipe(pipe)
+	registered := func(bit, number uint32) []byte {
+		body := append([]byte{1, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 12)...)
+		binary.LittleEndian.PutUint32(body[8:], bit)
+		binary.LittleEndian.PutUint32(body[12:], number)
+		return body
+	}
+	for name, one := range map[string]struct {
+		on      bool
+		answers []func(int, uint32)
+	}{
+		"all is right":             {true, []func(int, uint32){welcome(page), reply(kindRegistered, []uint32{1}, registered(5, 1), stream)}},
+		"nonsense":                 {false, []func(int, uint32){func(fd int, _ uint32) { syscall.Write(fd, []byte("nonsense")) }}},
+		"no page":                  {false, []func(int, uint32){reply(kindWelcome, nil, make([]byte, 40))}},
+		"a page that is a pipe":    {false, []func(int, uint32){welcome(pipe[0])}},
+		"a stream that is a pipe":  {false, []func(int, uint32){welcome(page), reply(kindRegistered, []uint32{1}, registered(5, 1), pipe[1])}},
+		"a bit beyond the page":    {false, []func(int, uint32){welcome(page), reply(kindRegistered, []uint32{1}, registered(1<<30, 1), stream)}},
+		"a stream that never came": {false, []func(int, uint32){welcome(page), reply(kindRegistered, nil, registered(5, 1))}},
+		"too few answers":          {false, []func(int, uint32){welcome(page), reply(kindRegistered, nil, make([]byte, 4))}},
+		"another serial":           {false, []func(int, uint32){func(fd int, s uint32) { welcome(page)(fd, s+1) }}},
+		"no answer":                {false, []func(int, uint32){welcome(page)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := hostile(t, one.answers...)
+			began := time.Now()
+			event, err := conn.Register("e u32 x")
+			conn.Register("f u32 x") // does not wait again
+			if err != nil || event.On() != one.on {
+				t.Fatal(err, event.On())
+			}
+			if written, err := event.Write([]byte{1, 2, 3, 4}); written != one.on || err != nil {
+				t.Fatal(written, err)
+			}
+			conn.Close()
+			if time.Since(began) > 5*time.Second {
+				t.Fatal(time.Since(began))
+			}
+		})
+	}
 }

@@ -85,7 +85,7 @@ bool runs_narrow_programs(void)
 		_exit(execute_narrow(&call));
 	return waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) != NO_SUCH_PROGRAMS;
 #else
-	return false; /* on arm64 their compiler is another one */
+	return false; /* arm64's compiler builds no 32-bit programs */
 #endif
 }
 
