@@ -45,15 +45,7 @@ flags_for()
 }
 
 # Not optimised, so that all code is analysed.
-commands()
-{
-	local source flags
-	for source; do
-		flags="-std=c17 -D_GNU_SOURCE '-DVERSION=\"0\"' -I. -isystem '$B/skeleton' $(pkg-config --cflags libtracefs) -fPIC -O0"
-		echo "{ gcc --version; gcc $flags -E $source; } |" \
-			"tests/unless-known.sh gcc $flags -Werror -fanalyzer $(flags_for "$source" | tr '\n' ' ') -c $source -o /dev/null"
-	done
-}
-
-# With NULs, because xargs interprets quotes.
-commands "$@" | tr '\n' '\0' | xargs -0 -P "$(nproc)" -n 1 sh -c
+flags="-std=c17 -D_GNU_SOURCE '-DVERSION=\"0\"' -I. -isystem '$B/skeleton' $(pkg-config --cflags libtracefs) -fPIC -O0"
+for source; do
+	printf '%s\tgcc %s -Werror -fanalyzer %s -c %s -o /dev/null\n' "$source" "$flags" "$(flags_for "$source" | tr '\n' ' ')" "$source"
+done | tests/unless-known.py "$(gcc --version)"

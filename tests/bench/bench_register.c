@@ -78,13 +78,13 @@ static void compare(const struct count *count)
 	}
 }
 
-/* Before 6.4 the kernel takes minutes to delete 10,000 events. */
+/* Before 6.4 the kernel takes minutes to delete 10,000 events. With QUICK they are registered without a guard, which costs a constant for each. */
 static void compare_all(bool installed)
 {
 	static const struct count counts[] = {
-		{ 1, 9, 5, 4.5 }, { 100, 5, 3, 1.5 }, { 1000, 5, 2, 1.05 }, { EVENTS_MAX, 2, 1, 0.4 }
+		{ 1, 9, 3, 4.5 }, { 100, 5, 2, 1.5 }, { 1000, 5, 2, 1.05 }, { EVENTS_MAX, 2, 1, 0.4 }
 	};
-	unsigned n = has_status_page() ? 3 : (unsigned)ARRAY_SIZE(counts);
+	unsigned n = has_status_page() || (installed && pick(0, 1)) ? 3 : (unsigned)ARRAY_SIZE(counts);
 
 	broker = (struct broker){ .installed = installed };
 	broker_start(&broker);
