@@ -3,7 +3,7 @@
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
 TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 ccache check binutils gcc-12-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
-	golang-go liblttng-ust-dev mandoc musl-tools prometheus python3 python3-prometheus-client procps rustc systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
+	golang-go golang-opentelemetry-otel-dev liblttng-ust-dev mandoc musl-tools prometheus python3 python3-prometheus-client procps rustc systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
 
 # Of other machines: compilers, and an emulator of programs; for check-arm64 an emulator of the whole machine.
 MACHINE_PACKAGES := gcc-aarch64-linux-gnu gcc-s390x-linux-gnu qemu-user
