@@ -5,6 +5,7 @@ package userev
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -26,7 +27,15 @@ var records = sync.Pool{New: func() any { return &Record{fixed: make([]byte, 4, 
 
 // Begin begins a record; nil if the event is off.
 func (e *Event) Begin() *Record {
-	if !e.On() {
+	if p := e.place.Load(); atomic.LoadUint32(p.word)&p.mask == 0 {
+		return nil
+	}
+	return e.begin()
+}
+
+// begin is a function of its own, since Begin needs no stack then while the event is off.
+func (e *Event) begin() *Record {
+	if e.conn.isAbandoned() {
 		return nil
 	}
 	r := records.Get().(*Record)
@@ -132,6 +141,10 @@ func (r *Record) End() (written bool, err error) {
 	if r == nil {
 		return false, nil
 	}
+	return r.end()
+}
+
+func (r *Record) end() (written bool, err error) {
 	written, err = r.event.write(r.finish())
 	r.free()
 	return written, err

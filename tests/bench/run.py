@@ -20,7 +20,7 @@ CHECKOUT = HERE.parent.parent
 BEGIN, END = "<!-- tables: written by make bench REPORT=1 -->", "<!-- end of the tables -->"
 
 # In the order of the report.
-NATIVE = ["off", "macro", "embedded", "start", "declared", "two", "connections", "quota", "reload", "idle"]
+NATIVE = ["off", "macro", "languages", "embedded", "start", "declared", "two", "connections", "quota", "reload", "idle"]
 # Measured by the guest's clock, which counts instructions.
 COUNTED = ["off", "record", "macro", "start", "declared", "shared", "register", "growth", "neighbour", "admission"]
 # These wait for a disk, a timer or an RCU grace period, where the clock of instructions jumps, or need no clock.

@@ -138,6 +138,33 @@ static void release(struct driven *found)
 	puts("ok");
 }
 
+static uint64_t nanoseconds(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static void measure(const struct driven *found, unsigned long turns)
+{
+	static const char path[] = "/favicon.ico";
+	struct {
+		uint32_t status;
+		uint64_t turn;
+		uint32_t path;
+	} __attribute__((__packed__)) fields = { .status = 404, .path = sizeof(path) << 16 };
+	const struct iovec record[] = { { &fields, sizeof(fields) }, { (void *)(uintptr_t)path, sizeof(path) } };
+	uint64_t begin = nanoseconds();
+
+	for (unsigned long i = 0; i < turns; i++) {
+		fields.turn = i;
+		if (userev_enabled(&found->event))
+			userev_writev(&found->event, record, 2);
+	}
+	printf("%llu\n", (unsigned long long)(nanoseconds() - begin));
+}
+
 static void obey(char **word, size_t n)
 {
 	struct driven *found = n >= 2 && *word[1] ? find(word[1]) : NULL;
@@ -156,6 +183,8 @@ static void obey(char **word, size_t n)
 		write_record(found, word + 2, n - 2);
 	else if (n == 2 && streq(word[0], "release"))
 		release(found);
+	else if (n == 3 && streq(word[0], "measure"))
+		measure(found, strtoul(word[2], NULL, 10));
 	else
 		puts("error: no such command");
 }

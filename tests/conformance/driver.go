@@ -206,6 +206,15 @@ func release(name string) string {
 	return "ok"
 }
 
+func measure(name, turns string) string {
+	event, begin := events[current][name].event, time.Now()
+	n, _ := strconv.Atoi(turns)
+	for i := 0; i < n; i++ {
+		event.Begin().Uint32(404).Uint64(uint64(i)).String("/favicon.ico").End()
+	}
+	return strconv.FormatInt(time.Since(begin).Nanoseconds(), 10)
+}
+
 func main() {
 	one := uint16(1)
 	if *(*byte)(unsafe.Pointer(&one)) == 0 {
@@ -230,6 +239,8 @@ func main() {
 			answer = await(words[1], words[2])
 		case words[0] == "write":
 			answer = write(words[1], words[2:])
+		case words[0] == "measure":
+			answer = measure(words[1], words[2])
 		case words[0] == "release":
 			answer = release(words[1])
 		}

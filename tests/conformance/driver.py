@@ -42,6 +42,13 @@ class Connection:
             return f"wrong {event.problem}"
         return "lost" if (too_big, queue_full) != (self.userev.too_big, self.userev.queue_full) else "off"
 
+    def measure(self, name, turns):
+        event, begin = self.events[name], time.perf_counter_ns()
+        for turn in range(int(turns)):
+            if event.enabled:
+                event.emit(404, turn, "/favicon.ico")
+        return str(time.perf_counter_ns() - begin)
+
     def release(self, name):
         self.events.pop(name).release()
         self.userev.poll(10)
