@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Installation, Debian packages, and an image.
+# Installation, Debian packages, an image, and packages of other languages (client/languages.mk).
 
 .PHONY: install uninstall deb packages image images
 
@@ -117,3 +117,5 @@ images: packages
 	$(Q)systemd/image.sh $(B)/deb/userevd_$(VERSION)_*.deb $(B)/image $(IMAGE) '$(IMAGE_REVISION)' $(IMAGE_SOURCE)
 	$(Q)cp $(addprefix systemd/containers/,kubernetes-daemonset.yaml 30-kubernetes.conf) $(B)/image
 	$(Q)sed -e 's|newName: .*|newName: $(IMAGE)|' -e 's|newTag: .*|newTag: $(VERSION)|' systemd/containers/kustomization.yaml >$(B)/image/kustomization.yaml
+
+include client/languages.mk

@@ -5,6 +5,7 @@
 
 cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
+. tests/foreign_headers.sh
 
 # The analyser reports memory in a hash table, or behind a pointer to a member, as leaked when the function returns: the only warning in
 # these files. (ASan and valgrind look for leaks in all tests.)
@@ -47,5 +48,5 @@ flags_for()
 # Not optimised, so that all code is analysed.
 flags="-std=c17 -D_GNU_SOURCE '-DVERSION=\"0\"' -I. -isystem '$B/skeleton' $(pkg-config --cflags libtracefs) -fPIC -O0"
 for source; do
-	printf '%s\tgcc %s -Werror -fanalyzer %s -c %s -o /dev/null\n' "$source" "$flags" "$(flags_for "$source" | tr '\n' ' ')" "$source"
+	printf '%s\tgcc %s -Werror -fanalyzer %s -c %s -o /dev/null\n' "$source" "$flags$(foreign_headers "$source")" "$(flags_for "$source" | tr '\n' ' ')" "$source"
 done | tests/unless-known.py "$(gcc --version)"

@@ -12,6 +12,7 @@ MAY_INCLUDE = {
     "kernel": ("protocol",),
     "client/": ("client/userev",),  # the public headers, and examples of them
     "client/library": ("client/userev", "protocol"),
+    "client/java": ("client/library", "protocol"),
     "client/userevctl": ("client/userev", "client/library", "protocol", "kernel/probe", "daemon/policy", "daemon/identity"),
     "daemon": ("kernel", "protocol"),
 }

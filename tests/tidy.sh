@@ -5,21 +5,23 @@
 # .clang-tidy and below.
 
 set -u
+. tests/foreign_headers.sh
 failed=0
 
-# unless_known VERSION COMMAND SOURCE…: runs the command for each source, whose name replaces {}.
+# unless_known VERSION COMMAND SOURCE…: runs the command for each source, whose name replaces {}, and options for its headers HEADERS.
 unless_known()
 {
-	local version=$1 command=$2
+	local version=$1 template=$2 command
 	shift 2
 	printf '%s\n' "$@" | while read -r source; do
+		command=${template/HEADERS/$(foreign_headers "$source")}
 		printf '%s\t%s\n' "$source" "${command//\{\}/$source}"
 	done | tests/unless-known.py "$version" || failed=1
 }
 
 # Types are errors: some benchmarks are built nowhere else in CI.
 unless_known "$(clang-tidy --version; cat .clang-tidy)" "clang-tidy --quiet {} -- -Werror=incompatible-pointer-types -std=c17 -D_GNU_SOURCE \
-	-DVERSION='\"0\"' -I. -Iclient -isystem ${B:-build}/skeleton $(pkg-config --cflags libtracefs check) 2>/dev/null" "$@"
+	-DVERSION='\"0\"' -I. -Iclient -isystem ${B:-build}/skeleton $(pkg-config --cflags libtracefs check)HEADERS 2>/dev/null" "$@"
 
 # missingIncludeSystem, unknownMacro: about cppcheck itself. ctuuninitvar: calls a struct uninitialised that a function fills in. cppcheck does
 # not find the loop macros of this header.

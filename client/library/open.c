@@ -44,6 +44,16 @@ static int open_new(const char *socket, struct userev **ret)
 	return r;
 }
 
+struct userev *open_at(const char *socket, uint8_t *page)
+{
+	LOCK_LIBRARY;
+	struct userev *userev = NULL;
+
+	if (open_new(socket, &userev) == 0)
+		userev->files.page = page;
+	return userev;
+}
+
 struct userev *open_resolve(struct userev *userev)
 {
 	return userev ? userev : declared;

@@ -12,7 +12,7 @@ enum { RECORDS = 16, BURSTS = 100, ARGUMENTS_MAX = 8 };
 
 struct language {
 	const char *name;
-	const char *command[ARGUMENTS_MAX]; /* names of the drivers begin with a slash, and are below the build */
+	const char *command[ARGUMENTS_MAX]; /* what begins with a slash is below the build */
 	unsigned long turns;
 	FILE *in, *out;
 	struct side off, on;
@@ -21,18 +21,26 @@ struct language {
 static struct language languages[] = {
 	{ .name = "C", .command = { "/tests/driver" }, .turns = 10000000 },
 	{ .name = "Go", .command = { "/tests/driver_go" }, .turns = 10000000 },
+	{ .name = "Java",
+	  .command = { "java", "-Xmx64m", "-XX:+UseSerialGC", "-cp", "/tests/driver_java.jar", "Driver" },
+	  .turns = 10000000 },
 	{ .name = "Python", .command = { "python3", "tests/conformance/driver.py" }, .turns = 300000 },
 };
 static struct broker broker = { .backend = "embedded" };
 
+static void find_built(const char **word)
+{
+	if (**word == '/' && !(*word = strdup(built(*word + 1))))
+		fail("strdup");
+}
+
 static void run_driver(struct language *language)
 {
-	static char paths[ARGUMENTS_MAX][4096];
 	int in[2], out[2];
 
-	for (unsigned i = 0; i < ARGUMENTS_MAX && language->command[i]; i++)
-		if (*language->command[i] == '/')
-			language->command[i] = strcpy(paths[i], built(language->command[i] + 1));
+	find_built(&language->command[0]);
+	for (unsigned i = 1; i < ARGUMENTS_MAX && language->command[i]; i++)
+		find_built(&language->command[i]);
 	if (pipe(in) < 0 || pipe(out) < 0)
 		fail("pipe");
 	if (fork() == 0) {

@@ -23,12 +23,13 @@ DRIVERS = {
     "shell": ["driver.sh", "userevctl", "emit"],
     "shell, by a stream": ["driver.sh", "userevctl", "stream"],
     "Go": ["driver_go"],
+    "Java": ["/usr/bin/java", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", "driver_java.jar", "Driver"],
     "C with musl": ["driver_musl"],
     "C on arm64": ["qemu-aarch64", "driver_arm64"],
 }
 # Those of `make machines` are run by tests/machines.
 MACHINES = {"driver_musl": "musl/tests/driver", "driver_arm64": "arm64/tests/driver"}
-OPTIONAL = {"driver_go": "tests/driver_go", **MACHINES}
+OPTIONAL = {"driver_go": "tests/driver_go", "driver_java.jar": "tests/driver_java.jar", **MACHINES}
 FILES = [os.path.join(BUILD, "tests/driver"), SUITE + "/driver.py", SUITE + "/driver.sh", CTL]
 
 

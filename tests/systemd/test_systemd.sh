@@ -72,12 +72,10 @@ start_native()
 		--property=BindPaths=/run/userevd/native:/sys/kernel/tracing /usr/bin/native_speaker native_event
 }
 
-# refuses_native UNIT WORDS
+# refuses_native UNIT LINE
 refuses_native()
 {
-	start_native "$1"
-	within 120 says "^$2" journalctl --quiet --boot --output=cat --unit="$1"
-	systemctl reset-failed "$1"
+	start_native "$1" && within 120 says "^$2\$" journalctl --quiet --boot --output=cat --unit="$1" && systemctl reset-failed "$1"
 }
 
 cannot_open_tracefs()
@@ -278,7 +276,7 @@ check 'its event is registered' within 120 says '^native_event: registered' jour
 check 'its event has a tenant and a program' within 120 says '^native_event\s.*native_speaker.*/system.slice/native.service' userevctl events
 check 'its event can be enabled' userevctl enable native_event
 check 'its records arrive, with the tenant' says 'native.service.*native_event.*number=[0-9]' timeout 120 userevctl tail --count=3 native_event
-check 'another service may not register' refuses_native other 'native_event: error 1\$'
+check 'another service may not register' refuses_native other 'native_event: error 1'
 check 'other users cannot open the file of tracefs itself' cannot_open_tracefs
 check 'it survives that daemon and keeper are killed' kill_all userevd userevd-keeper
 check 'its event is listed again' within 120 says '^native_event\s.*native_speaker.*/system.slice/native.service' userevctl events
