@@ -50,3 +50,33 @@ $(LOGGING_JAR): client/java/logging/pom.xml client/java/logging/src/main/java/mo
 	$(Q)mkdir -p $(B)/java/logging/META-INF/services
 	$(Q)echo $(subst /,.,$(LOGGER_FINDER)) >'$(B)/java/logging/META-INF/services/java.lang.System$$LoggerFinder'
 	$(call make_jar,$(B)/java/logging,userev-logging)
+
+# --- Node: a package for npm, laid out by hand, since Debian's npm is large ---
+
+NODE_PACKAGES := nodejs $(if $(wildcard /usr/include/node/node_api.h),,libnode-dev)
+NODE_PACKAGE := $(B)/userev-$(VERSION).tgz
+
+.PHONY: npm
+## make npm             The client for Node, a package below $(B)/, for this machine's architecture.
+npm:
+	$(call install_packages,$(BUILD_PACKAGES) $(NODE_PACKAGES))
+	$(Q)$(BUILD) $(NODE_PACKAGE)
+
+NODE_FILES := $(addprefix client/node/,README.md index.d.ts index.js index.mjs link.js package.json record.js examples/http.js) LICENSE
+$(B)/client/node/userev_napi.o: EXTRA_CFLAGS = -DNAPI_VERSION=8 -isystem /usr/include/node
+# Never unloaded: the C library calls it back at a fork. It uses internal functions of libuserev, and exports none.
+$(B)/node/userev.node: $(B)/client/node/userev_napi.o $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) client/node/userev_napi.map
+	@mkdir -p $(@D)
+	@echo '  LINK    $@'
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -shared -Wl,-z,nodelete -Wl,--version-script=client/node/userev_napi.map $(filter %.o,$^) -o $@
+
+$(B)/node/package/package.json: $(NODE_FILES) $(B)/node/userev.node
+	$(Q)rm -rf $(@D) && mkdir -p $(@D)/examples $(@D)/prebuilds $(B)/node/modules
+	$(Q)ln -sfn ../package $(B)/node/modules/userev
+	$(Q)cp $(filter-out %/http.js,$(NODE_FILES)) $(@D)
+	$(Q)cp $(filter %/http.js,$(NODE_FILES)) $(@D)/examples
+	$(Q)platform=$$(node -p '`$${process.platform}-$${process.arch}`') && mkdir $(@D)/prebuilds/$$platform && \
+		$(call tool,objcopy) --strip-debug $(B)/node/userev.node $(@D)/prebuilds/$$platform/userev.node
+
+$(NODE_PACKAGE): $(B)/node/package/package.json
+	$(Q)tar -C $(B)/node --sort=name --owner=0 --group=0 --numeric-owner -czf $@ package

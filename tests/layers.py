@@ -13,6 +13,7 @@ MAY_INCLUDE = {
     "client/": ("client/userev",),  # the public headers, and examples of them
     "client/library": ("client/userev", "protocol"),
     "client/java": ("client/library", "protocol"),
+    "client/node": ("client/userev", "client/library", "protocol"),
     "client/userevctl": ("client/userev", "client/library", "protocol", "kernel/probe", "daemon/policy", "daemon/identity"),
     "daemon": ("kernel", "protocol"),
 }

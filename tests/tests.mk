@@ -3,7 +3,7 @@
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
 TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 ccache check binutils gcc-12-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
-	golang-go golang-opentelemetry-otel-dev $(JAVA_PACKAGES) liblttng-ust-dev mandoc musl-tools prometheus python3 python3-prometheus-client procps rustc systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
+	golang-go golang-opentelemetry-otel-dev $(JAVA_PACKAGES) liblttng-ust-dev mandoc musl-tools $(NODE_PACKAGES) prometheus python3 python3-prometheus-client procps rustc systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
 
 # Of other machines: compilers, and an emulator of programs; for check-arm64 an emulator of the whole machine.
 MACHINE_PACKAGES := gcc-aarch64-linux-gnu gcc-s390x-linux-gnu qemu-user
@@ -122,7 +122,7 @@ TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_fds test_module test_reconnect tes
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
 .PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-containers check-packages check-restart check-speed check-vm confined coverage exhaustion faults \
-	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers installed kernel-tests kernels mutants races soak test test-dependencies tidy tsan vm vm-dependencies weight \
+	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers installed kernel-tests kernels mutants npm races soak test test-dependencies tidy tsan vm vm-dependencies weight \
 	$(KERNELS:%=kernel-%)
 
 # --- targets ---
@@ -338,7 +338,7 @@ coverage: test-dependencies kernels
 
 # Tests for guests have no sanitizers: they are about the kernel.
 build-tests: build $(if $(SANITIZE)$(COVERAGE),,installed) $(B)/examples/tasks $(TESTS) $(HELPERS) \
-	$(if $(SANITIZE),,$(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) $(NATIVE_PROGRAMS) $(B)/tests/driver_go $(B)/tests/driver_java.jar $(LOGGING_JAR))
+	$(if $(SANITIZE),,$(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) $(NATIVE_PROGRAMS) $(B)/tests/driver_go $(B)/tests/driver_java.jar $(LOGGING_JAR) $(NODE_PACKAGE))
 
 # For guests with systemd: in a guest `make install` takes half a minute.
 installed: build

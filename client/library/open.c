@@ -44,14 +44,14 @@ static int open_new(const char *socket, struct userev **ret)
 	return r;
 }
 
-struct userev *open_at(const char *socket, uint8_t *page)
+int open_at(const char *socket, uint8_t *page, struct userev **ret)
 {
 	LOCK_LIBRARY;
-	struct userev *userev = NULL;
+	int r = open_new(socket, ret);
 
-	if (open_new(socket, &userev) == 0)
-		userev->files.page = page;
-	return userev;
+	if (r == 0)
+		(*ret)->files.page = page;
+	return r;
 }
 
 struct userev *open_resolve(struct userev *userev)

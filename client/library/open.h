@@ -7,9 +7,9 @@
 
 /*
  * Does not connect. The status page will be at `page`, where WIRE_PAGE_FILE_BYTES of the caller's are mapped, zeros so far. The caller
- * takes them back, by files.page = NULL, before userev_close().
+ * takes them back, by files.page = NULL, before userev_close(). 0 or a negative errno.
  */
-struct userev *open_at(const char *socket, uint8_t *page);
+int open_at(const char *socket, uint8_t *page, struct userev **ret);
 /* NULL stands for the userev of declared events, which is NULL until the first module is loaded. */
 struct userev *open_resolve(struct userev *);
 /* The userev of declared events, which is created if it does not exist. NULL: there is no memory. */

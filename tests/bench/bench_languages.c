@@ -24,6 +24,7 @@ static struct language languages[] = {
 	{ .name = "Java",
 	  .command = { "java", "-Xmx64m", "-XX:+UseSerialGC", "-cp", "/tests/driver_java.jar", "Driver" },
 	  .turns = 10000000 },
+	{ .name = "Node", .command = { "node", "tests/conformance/driver.js" }, .turns = 10000000 },
 	{ .name = "Python", .command = { "python3", "tests/conformance/driver.py" }, .turns = 300000 },
 };
 static struct broker broker = { .backend = "embedded" };
@@ -50,6 +51,7 @@ static void run_driver(struct language *language)
 		close(out[0]);
 		setenv("USEREV_SOCKET", broker.socket, 1);
 		setenv("PYTHONPATH", "client/python", 1);
+		setenv("NODE_PATH", built("node/modules"), 1);
 		execvp(language->command[0], (char *const *)(uintptr_t)language->command);
 		_exit(127);
 	}

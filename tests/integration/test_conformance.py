@@ -24,13 +24,15 @@ DRIVERS = {
     "shell, by a stream": ["driver.sh", "userevctl", "stream"],
     "Go": ["driver_go"],
     "Java": ["/usr/bin/java", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", "driver_java.jar", "Driver"],
+    "Node": ["/usr/bin/node", "driver.js"],
     "C with musl": ["driver_musl"],
     "C on arm64": ["qemu-aarch64", "driver_arm64"],
 }
 # Those of `make machines` are run by tests/machines.
 MACHINES = {"driver_musl": "musl/tests/driver", "driver_arm64": "arm64/tests/driver"}
 OPTIONAL = {"driver_go": "tests/driver_go", "driver_java.jar": "tests/driver_java.jar", **MACHINES}
-FILES = [os.path.join(BUILD, "tests/driver"), SUITE + "/driver.py", SUITE + "/driver.sh", CTL]
+NODE_PACKAGE = os.path.join(BUILD, "node/package")
+FILES = [os.path.join(BUILD, "tests/driver"), SUITE + "/driver.js", SUITE + "/driver.py", SUITE + "/driver.sh", CTL]
 
 
 class Wrong(Exception):
@@ -213,6 +215,8 @@ def copy_files(directory):
     for name, file in OPTIONAL.items():
         if os.path.exists(os.path.join(BUILD, file)):
             shutil.copy(os.path.join(BUILD, file), os.path.join(directory, name))
+    if os.path.exists(NODE_PACKAGE):
+        shutil.copytree(NODE_PACKAGE, directory + "/node_modules/userev")
     shutil.copytree(TREE + "/client/python/userev", directory + "/userev", ignore=shutil.ignore_patterns("__pycache__"))
 
 

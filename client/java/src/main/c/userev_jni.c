@@ -72,13 +72,12 @@ static jboolean set_text(JNIEnv *env, const char *text, jbyteArray to)
 
 static jlong open_userev(JNIEnv *env, jclass class _unused_, jobject memory, jbyteArray socket)
 {
-	char path[256]; /* too long for any socket */
-	struct userev *userev;
+	char path[256] = ""; /* too long for any socket */
+	struct userev *userev = NULL;
 
 	if (socket)
 		get_text(env, socket, path, sizeof(path));
-	userev = open_at(socket ? path : NULL, (*env)->GetDirectBufferAddress(env, memory));
-	if (userev)
+	if (open_at(socket ? path : NULL, (*env)->GetDirectBufferAddress(env, memory), &userev) == 0)
 		userev_connected(userev);
 	return (jlong)(intptr_t)userev;
 }
