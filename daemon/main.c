@@ -68,7 +68,7 @@ static void leave_terminal(const struct options *options)
 		log_warning("can't leave the current directory: %s", strerror(errno));
 }
 
-/* With an error in the policy nothing is wanted. */
+/* With an error in the policy it prints nothing; the units then put "no" in its place. */
 static int print_native(const struct options *options)
 {
 	static const char *const words[] = { "no", "yes", "insist" };
@@ -76,8 +76,10 @@ static int print_native(const struct options *options)
 	_cleanup_(problems_deinit) struct problems problems = { 0 };
 	const int r = policy_load(options->policy, NULL, &problems, &policy);
 
-	printf("%s\n", words[r == 0 ? policy_native(policy) : POLICY_NATIVE_NO]);
-	return r == 0 ? EXIT_SUCCESS : EX_CONFIG;
+	if (r != 0)
+		return EX_CONFIG;
+	puts(words[policy_native(policy)]);
+	return EXIT_SUCCESS;
 }
 
 static int daemon_start(const struct options *options, int background, pid_t parent)

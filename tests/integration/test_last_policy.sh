@@ -92,6 +92,7 @@ wrong='[/nowhere]\nReserveEvents=9\n[/else]\nMaxEvents=many\nMaxConnections=few\
 
 policy "$wrong"
 check 'with errors and without a copy the daemon does not start' exits 78 start
+check '… and nothing is printed for the keeper, which the unit asks for' eval '[ -z "$(exits 78 "$B/userevd" --native --policy="$scratch/policy.d")" ]'
 check '… nor with an empty directory' exits 78 start --state-directory="$state"
 check '… and logs that there is no copy' logged 'no last good policy to go on with: none is kept in'
 

@@ -297,7 +297,9 @@ check 'the daemon stops' stopped_cleanly
 check 'the keeper stops soon after it' within 120 says '^inactive$' systemctl is-active userevd-keeper
 check 'a request starts both again' userevctl status
 check 'the daemon stops again' stopped_cleanly
+check 'the keeper stops again' within 120 says '^inactive$' systemctl is-active userevd-keeper
 check 'with an error in the policy the daemon uses the last valid one' starts_with_error
+check '… and the keeper starts, too' has_backend enable-address on
 check 'systemctl status reports the older policy' says 'an older policy is in force$' property userevd StatusText
 check 'the doctor reports the line with the error' says '50-test.conf:1: MaxEvents: stands in no section' userevctl doctor
 check 'the daemon stops with the older policy' stopped_cleanly
