@@ -131,8 +131,8 @@ int userev_connected(struct userev *userev);
  * library until it is released. A program may register the same name and fields several times, each with a struct userev_event
  * of its own and a release of its own.
  *
- * Waits up to two seconds for the daemon. 0: the event is registered, or will be when the daemon starts or answers. Until then
- * it is off. If the daemon refuses it later, it stays off and userev_why() returns the reason.
+ * Waits up to two seconds for the daemon, and not again while it stays silent. 0: the event is registered, or will be when the
+ * daemon starts or answers. Until then it is off. If the daemon refuses it later, it stays off and userev_why() returns the reason.
  *
  * A negative errno: the event is off and not registered, and userev_refusal() returns a sentence that says how to correct it.
  *	-EINVAL		wrong description or flags

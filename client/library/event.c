@@ -42,7 +42,11 @@ _public_ int userev_register_all(struct userev *userev, struct userev_registrati
 	sentences_free(&userev->sentences);
 	for (size_t i = 0; i < n; i++)
 		event_add(userev, &registrations[i]);
-	session_advance_patiently(userev);
+	/* A program with many events waits for a silent daemon once, and not at each of them. */
+	if (session_is_silent(userev))
+		session_advance(userev, clock_ms());
+	else
+		session_advance_patiently(userev);
 	for (size_t i = 0; i < n; i++) {
 		struct userev_registration *one = &registrations[i];
 		struct batch *batch = one->result == 0 ? batch_of(&userev->events, one->event) : NULL;

@@ -311,6 +311,18 @@ int session_advance(struct userev *userev, int64_t deadline)
 	return r < 0 ? r : session_exchange(userev, deadline);
 }
 
+static int answer_timeout(const struct userev *userev)
+{
+	return MAX(session_answer_timeout_ms, userev->wait_ms);
+}
+
+bool session_is_silent(const struct userev *userev)
+{
+	const struct connection *connection = &userev->connection;
+
+	return connection->n_pending > 0 && clock_ms() - connection->waiting_since >= answer_timeout(userev);
+}
+
 int session_advance_patiently(struct userev *userev)
 {
 	unsigned answers;
@@ -318,7 +330,7 @@ int session_advance_patiently(struct userev *userev)
 
 	do {
 		answers = userev->connection.n_answers;
-		r = session_advance(userev, clock_ms() + MAX(session_answer_timeout_ms, userev->wait_ms));
+		r = session_advance(userev, clock_ms() + answer_timeout(userev));
 	} while (r == -EAGAIN && userev->connection.n_answers != answers);
 	return r;
 }

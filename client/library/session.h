@@ -23,6 +23,8 @@ void session_remove(struct userev *);
 int session_advance(struct userev *, int64_t deadline);
 /* The same with the usual timeout, which starts again with each answer. */
 int session_advance_patiently(struct userev *);
+/* A request has had no answer for as long as that timeout. */
+bool session_is_silent(const struct userev *);
 /* Connects and sends HELLO if necessary. 0 or a negative errno. */
 int session_connect(struct userev *, int64_t deadline);
 /* As session_advance(), but does not connect. */

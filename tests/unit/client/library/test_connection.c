@@ -131,6 +131,18 @@ WITH_DAEMON_ONLY(silent_daemon_times_out_at_each_step)
 	expect_alive(&other, "other");
 }
 
+WITH_DAEMON(silent_daemon_is_waited_for_once)
+{
+	connection_silence_timeout_ms = 100000000;
+	session_answer_timeout_ms = 50;
+	fake_do(SILENT, KIND_REGISTER);
+	register_event(&event, "event");
+	session_answer_timeout_ms = 1000000;
+	userev->connection.waiting_since -= session_answer_timeout_ms;
+	register_event(&other, "other");
+	ck_assert_str_eq(userev_why(&other), "the daemon has not answered yet");
+}
+
 static void on_alarm(int signal _unused_)
 {
 }
