@@ -121,7 +121,7 @@ TSAN := $(B)/tsan
 TSAN_TESTS := $(addprefix $(TSAN)/tests/,test_fds test_module test_reconnect test_watch test_disposal test_library test_reload test_static)
 BUILD_ASAN = $(BUILD) B=$(ASAN) SANITIZE=address,undefined
 
-.PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-containers check-packages check-restart check-speed check-vm confined coverage exhaustion faults \
+.PHONY: analyze asan bench bench-dependencies build-tests check check-bypass check-containers check-languages check-packages check-restart check-speed check-vm confined coverage exhaustion faults \
 	faults-daemon faults-keeper format fuzz fuzz-coverage fuzzers installed kernel-tests kernels mutants npm races soak test test-dependencies tidy tsan vm vm-dependencies weight \
 	$(KERNELS:%=kernel-%)
 
@@ -138,7 +138,7 @@ test: test-dependencies kernels
 	$(Q)$(BUILD) $(CACHED) build-tests confined $(SPEED_BENCHES)
 	$(Q)$(BUILD_ASAN) $(CACHED) build-tests
 	$(Q)$(BUILD) $(CACHED) packages fuzzers machines
-	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics, recordings, examples, doctor, identity, limits of fds and declared events on Linux 6.1 (make check-vm); a million changed names (make check-bypass); a hundred kills of daemon and keeper below native programs (make check-restart); a guest of arm64, and more tests of each machine (make check-machines)' \
+	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics, recordings, examples, doctor, identity, limits of fds and declared events on Linux 6.1 (make check-vm); a million changed names (make check-bypass); a hundred kills of daemon and keeper below native programs (make check-restart); a guest of arm64, and more tests of each machine (make check-machines); the clients for Go, Java, Node and Rust in guests, and in a container (make check-languages)' \
 		$(LONG_GUESTS) $(call EMULATED_TESTS,$(EMULATED)) \
 		--beside $(ASAN) $(ASAN_TESTS) --beside $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) \
 		--beside $(B) $(SPEED_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
@@ -173,6 +173,14 @@ check-bypass: test-dependencies kernels
 	$(Q)FLIPS=1000000 tests/run-tests.sh $(B) $(B)/tests/test_page_attacks tests/systemd/test_seccomp.py \
 		--guest 6.12 $(B) $(BYPASS_TESTS) --guest 6.1 $(B) $(BYPASS_TESTS) --guest 6.12+two $(B) $(B)/tests/test_native
 	$(Q)cd $(B)/logs && grep -E '^[0-9]+ attempts ' test_page_attacks.log linux-6.12/*.log linux-6.1/*.log
+
+LANGUAGE_TESTS := $(addprefix tests/unit/test_,go.sh java.sh node.sh rust.sh)
+## make check-languages  The clients for Go, Java, Node and Rust: their own tests, conformance on each backend, and one container with all.
+check-languages: export LANGUAGES = Go,Java,Node,Rust
+check-languages: test-dependencies kernels
+	$(Q)$(BUILD) build-tests
+	$(Q)AT_ONCE=$$(nproc) tests/run-tests.sh $(KERNELS:%=--guest % $(B) tests/integration/test_conformance.py) \
+		--guest 6.12+containers $(B) tests/containers/test_languages.sh -- $(B) $(LANGUAGE_TESTS) tests/integration/test_conformance.py
 
 ## make check-restart   Kill daemon and keeper under 200 programs. Takes about an hour.
 check-restart: test-dependencies kernel-6.12

@@ -242,7 +242,10 @@ def run_driver(language, command, cases):
 
 
 def default_languages():
-    """All where the backend is embedded. Programs of shells write with the library for C, and before Linux 6.4 all clients see one page."""
+    """Those of $LANGUAGES, or all where the backend is embedded. Programs of shells write with the library for C, and before Linux 6.4 all clients
+    see one page."""
+    if "LANGUAGES" in os.environ:
+        return os.environ["LANGUAGES"].split(",")
     if not os.path.exists("/sys/kernel/tracing/user_events_data"):
         return [language for language, command in DRIVERS.items() if command[-1] not in MACHINES]
     return ["C", "Python"] if os.path.exists("/proc/sys/kernel/user_events_max") else ["C"]

@@ -105,7 +105,7 @@ as_here()
 	# What packages do only where they are installed.
 	[ -z "$machine" ] || printf 'for file in passwd group; do cp /usr/share/base-passwd/$file.master /etc/$file; done; ln -sf bash /bin/sh; mkdir -p /mnt\n'
 	printf 'cd %q || exit 127\n' "$checkout"
-	for name in B V TERM CLIENTS ENGINES DAEMON_KILLS KEEPER_KILLS KILL_STEP NATIVE_KILLS FLIPS RESTART_STEP TEST_LIMIT CK_TIMEOUT_MULTIPLIER CK_FORK CK_VERBOSITY CK_RUN_SUITE CK_RUN_CASE ASAN_OPTIONS UBSAN_OPTIONS; do
+	for name in B V TERM CLIENTS ENGINES LANGUAGES DAEMON_KILLS KEEPER_KILLS KILL_STEP NATIVE_KILLS FLIPS RESTART_STEP TEST_LIMIT CK_TIMEOUT_MULTIPLIER CK_FORK CK_VERBOSITY CK_RUN_SUITE CK_RUN_CASE ASAN_OPTIONS UBSAN_OPTIONS; do
 		[ -z "${!name+set}" ] || printf 'export %s=%q\n' "$name" "${!name}"
 	done
 }
