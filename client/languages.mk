@@ -2,6 +2,20 @@
 #
 # Clients for other languages, as their own packages.
 
+# --- Rust ---
+
+RUST_PACKAGES := cargo rust-clippy rustc rustfmt
+# Cargo of Debian, also where another one is first in PATH.
+CARGO = cd client/rust && RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc CARGO_HOME=$(abspath $(B)/rust/home) CARGO_TARGET_DIR=$(abspath $(B)/rust) \
+	/usr/bin/cargo --offline
+
+.PHONY: crate
+## make crate           The client for Rust, a crate below $(B)/.
+crate:
+	$(call install_packages,cargo rustc)
+	$(Q)$(CARGO) package --quiet --allow-dirty
+	$(Q)cp $(B)/rust/package/userev-*.crate $(B)/
+
 # --- Java: two jars, one of them with the native library, so that users need no compiler ---
 
 JAVA_PACKAGES := openjdk-17-jdk-headless

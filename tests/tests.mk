@@ -3,7 +3,7 @@
 # Tests, benchmarks and fuzzers: how they are built, and their order. CI runs `make test`.
 
 TEST_PACKAGES := $(DEB_PACKAGES) babeltrace2 ccache check binutils gcc-12-multilib g++ clang libclang-rt-dev clang-format clang-tidy cppcheck llvm \
-	golang-go golang-opentelemetry-otel-dev $(JAVA_PACKAGES) liblttng-ust-dev mandoc musl-tools $(NODE_PACKAGES) prometheus python3 python3-prometheus-client procps rustc systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
+	golang-go golang-opentelemetry-otel-dev $(JAVA_PACKAGES) liblttng-ust-dev mandoc musl-tools $(NODE_PACKAGES) prometheus python3 python3-prometheus-client procps $(RUST_PACKAGES) systemd util-linux jq lintian python3-seccomp python3-yaml systemtap-sdt-dev valgrind
 
 # Of other machines: compilers, and an emulator of programs; for check-arm64 an emulator of the whole machine.
 MACHINE_PACKAGES := gcc-aarch64-linux-gnu gcc-s390x-linux-gnu qemu-user
@@ -346,7 +346,7 @@ coverage: test-dependencies kernels
 
 # Tests for guests have no sanitizers: they are about the kernel.
 build-tests: build $(if $(SANITIZE)$(COVERAGE),,installed) $(B)/examples/tasks $(TESTS) $(HELPERS) \
-	$(if $(SANITIZE),,$(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) $(NATIVE_PROGRAMS) $(B)/tests/driver_go $(B)/tests/driver_java.jar $(LOGGING_JAR) $(NODE_PACKAGE))
+	$(if $(SANITIZE),,$(GUARD_TESTS) $(KERNEL_TESTS) $(SOAK_TEST) $(NATIVE_PROGRAMS) $(B)/tests/driver_go $(B)/tests/driver_rust $(B)/tests/driver_java.jar $(LOGGING_JAR) $(NODE_PACKAGE))
 
 # For guests with systemd: in a guest `make install` takes half a minute.
 installed: build
@@ -524,6 +524,12 @@ $(B)/tests/driver_java.jar: tests/conformance/Driver.java $(JAR)
 	@echo '  JAVA    $<'
 	$(Q)rm -rf $(B)/tests/driver_java && $(JAVAC) -cp $(JAR) -d $(B)/tests/driver_java $<
 	$(Q)cp $(JAR) $@ && $(JAVA_HOME)/bin/jar --update --file=$@ -C $(B)/tests/driver_java .
+
+$(B)/tests/driver_rust: tests/conformance/driver.rs $(wildcard client/rust/src/*.rs)
+	@mkdir -p $(B)/rust
+	@echo '  RUSTC   $<'
+	$(Q)/usr/bin/rustc --edition 2021 -O -D warnings --crate-type rlib --crate-name userev --out-dir $(B)/rust client/rust/src/lib.rs
+	$(Q)/usr/bin/rustc --edition 2021 -O -D warnings -C target-feature=+crt-static --extern userev=$(B)/rust/libuserev.rlib -o $@ $<
 
 $(B)/tests/hammer: $(B)/tests/integration/hammer.o $(B)/libuserev.a
 	@echo '  LINK    $@'

@@ -25,6 +25,7 @@ static struct language languages[] = {
 	  .command = { "java", "-Xmx64m", "-XX:+UseSerialGC", "-cp", "/tests/driver_java.jar", "Driver" },
 	  .turns = 10000000 },
 	{ .name = "Node", .command = { "node", "tests/conformance/driver.js" }, .turns = 10000000 },
+	{ .name = "Rust", .command = { "/tests/driver_rust" }, .turns = 10000000 },
 	{ .name = "Python", .command = { "python3", "tests/conformance/driver.py" }, .turns = 300000 },
 };
 static struct broker broker = { .backend = "embedded" };

@@ -25,12 +25,13 @@ DRIVERS = {
     "Go": ["driver_go"],
     "Java": ["/usr/bin/java", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", "driver_java.jar", "Driver"],
     "Node": ["/usr/bin/node", "driver.js"],
+    "Rust": ["driver_rust"],
     "C with musl": ["driver_musl"],
     "C on arm64": ["qemu-aarch64", "driver_arm64"],
 }
 # Those of `make machines` are run by tests/machines.
 MACHINES = {"driver_musl": "musl/tests/driver", "driver_arm64": "arm64/tests/driver"}
-OPTIONAL = {"driver_go": "tests/driver_go", "driver_java.jar": "tests/driver_java.jar", **MACHINES}
+OPTIONAL = {"driver_go": "tests/driver_go", "driver_java.jar": "tests/driver_java.jar", "driver_rust": "tests/driver_rust", **MACHINES}
 NODE_PACKAGE = os.path.join(BUILD, "node/package")
 FILES = [os.path.join(BUILD, "tests/driver"), SUITE + "/driver.js", SUITE + "/driver.py", SUITE + "/driver.sh", CTL]
 

@@ -55,6 +55,15 @@ def numbers_of_go():
     return numbers, dict((int(number), name) for number, name in re.findall(r'(\d+): "([\w-]+)"', text))
 
 
+def numbers_of_rust():
+    with open(os.path.join(TREE, "client/rust/src/packets.rs"), encoding="utf-8") as file:
+        text = file.read()
+    block = re.search(r"^numbers! {(.*?)^}", text, re.M | re.S)[1]
+    numbers = {name: int(number, 0) for name, number in re.findall(r"(\w+) = (0x\w+|\d+)", block)}
+    reasons = re.search(r'^const REASONS: &str = "none (.*?)";', text, re.M | re.S)[1].replace("\\", "").split()
+    return numbers, dict(enumerate(reasons, 1))
+
+
 def check_layouts():
     layouts = dict(re.findall(r'^#define LAYOUT_(\w+)\s+"(\d+)"', source("layout.h"), re.M))
     for name, layout in (("HEADER", packets._HEADER), ("WELCOME", packets._WELCOME), ("ANSWER", packets._ANSWER), ("PAIR", packets._COUNT)):
@@ -73,6 +82,9 @@ def main():
     del numbers["HEADER_BYTES"]
     check("Go: the numbers are those of the headers", differences(numbers, model) or len(numbers) < 20)
     check("Go: refusals have the headers' names", sorted(set(names.items()) ^ set(reasons.items())))
+    numbers, reasons = numbers_of_rust()
+    check("Rust: the numbers are those of the headers", differences(numbers, model) or len(numbers) < 20)
+    check("Rust: refusals have the headers' names", sorted(set(names.items()) ^ set(reasons.items())))
     check("Python: refusals have the headers' names", sorted(set(names.items()) ^ set(packets.REASONS.items())))
     check_layouts()
 
