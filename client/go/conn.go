@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,8 +23,11 @@ const (
 	pauseMin      = 10 * time.Millisecond
 	pauseMax      = 5 * time.Second
 	lossPause     = time.Second
-	msgCloexec    = 0x40000000 // MSG_CMSG_CLOEXEC
-	looksMax      = 20         // of all writers, for the socket of a trace that has not come yet
+	shortSession  = time.Second // a daemon that ends connections sooner is not tried again at once
+	msgCloexec    = 0x40000000  // MSG_CMSG_CLOEXEC
+	mremapMayMove = 1
+	mremapFixed   = 2
+	looksMax      = 20 // of all writers, for the socket of a trace that has not come yet
 )
 
 var defaultPaths = []string{"/run/userevd/client/userevd.sock", "/run/userevd.sock"}
@@ -65,8 +69,23 @@ type request struct {
 
 // A stream is a file for records. Writers hold its lock for reading, so that its number is not another file's meanwhile.
 type stream struct {
-	mu sync.RWMutex
-	fd int
+	mu       sync.RWMutex
+	fd       int
+	isSocket bool
+}
+
+// write never waits, whatever the daemon does with its end of the file.
+func (s *stream) write(record []byte) (errno syscall.Errno) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	at, size := uintptr(unsafe.Pointer(&record[0])), uintptr(len(record))
+	if s.isSocket {
+		_, _, errno = syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd), at, size, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
+	} else {
+		_, _, errno = syscall.RawSyscall(syscall.SYS_WRITE, uintptr(s.fd), at, size)
+	}
+	runtime.KeepAlive(record)
+	return errno
 }
 
 func (s *stream) close() {
@@ -156,9 +175,10 @@ func (c *Conn) isAbandoned() bool {
 func (c *Conn) run() {
 	pause := time.Duration(0)
 	for {
+		began := time.Now()
 		wasUp, err := c.session()
 		c.triedOnce.Do(func() { close(c.tried) })
-		if wasUp {
+		if wasUp && time.Since(began) > shortSession {
 			pause = 0
 		} else if !errors.Is(err, syscall.EAGAIN) {
 			pause = min(max(2*pause, pauseMin), pauseMax)
@@ -406,14 +426,15 @@ func (c *Conn) take(data []byte, fds *[]int) error {
 		if fd, err = takeFd(fds); err != nil {
 			return err
 		}
-		if !isDataFile(fd) {
+		isSocket, ok := checkDataFile(fd)
+		if !ok {
 			syscall.Close(fd)
 			return errPacket
 		}
 		if former := c.streams[number]; former != nil {
 			c.outdated = append(c.outdated, former)
 		}
-		c.streams[number] = &stream{fd: fd}
+		c.streams[number] = &stream{fd: fd, isSocket: isSocket}
 		c.untidy = true
 	}
 	if err == nil && p.kind == kindRegistered {
@@ -443,9 +464,12 @@ func (c *Conn) takeWelcome(body cursor, fds *[]int) error {
 		return err
 	}
 	c.traced.Store(false)
-	// In the place of the last page: other goroutines may be testing its bits.
-	if _, _, errno := syscall.Syscall6(syscall.SYS_MMAP, uintptr(c.page), size, syscall.PROT_READ,
-		syscall.MAP_SHARED|syscall.MAP_FIXED, uintptr(page), 0); errno != 0 {
+	// It takes the place of the last page at once: other goroutines may be testing its bits.
+	mapped, _, errno := syscall.Syscall6(syscall.SYS_MMAP, 0, size, syscall.PROT_READ, syscall.MAP_SHARED, uintptr(page), 0)
+	if errno == 0 {
+		_, _, errno = syscall.Syscall6(syscall.SYS_MREMAP, mapped, size, size, mremapMayMove|mremapFixed, uintptr(c.page), 0)
+	}
+	if errno != 0 {
 		return errno
 	}
 	// The events' places are the last daemon's until they are granted again.

@@ -5,7 +5,6 @@ package userev
 import (
 	"encoding/binary"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -174,14 +173,10 @@ func (e *Event) write(record []byte) (written bool, err error) {
 		}
 	}
 	*(*uint32)(unsafe.Pointer(&record[0])) = p.index
-	p.stream.mu.RLock()
-	_, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(p.stream.fd), uintptr(unsafe.Pointer(&record[0])), uintptr(len(record)))
-	p.stream.mu.RUnlock()
-	runtime.KeepAlive(record)
-	switch errno {
+	switch errno := p.stream.write(record); errno {
 	case 0:
 		return true, nil
-	case syscall.EBADF: // nobody traces it any more
+	case syscall.EBADF, syscall.EPIPE, syscall.ECONNRESET: // nobody traces it any more
 		return written, nil
 	case syscall.EAGAIN, syscall.ENOBUFS:
 		c.lose(&c.queueFull)
@@ -189,8 +184,9 @@ func (e *Event) write(record []byte) (written bool, err error) {
 	case syscall.EMSGSIZE:
 		c.lose(&c.tooBig)
 		return written, ErrTooBig
+	default:
+		return written, errno
 	}
-	return written, errno
 }
 
 // --- traces of the tenant's own ---

@@ -47,12 +47,13 @@ func pageSize(fd, socket int) (uintptr, error) {
 	return pageFileBytes, nil
 }
 
-// isDataFile: writing a record there can neither wait nor raise a signal.
-func isDataFile(fd int) bool {
+// checkDataFile: a record can be written there, to a file of tracefs or to a socket.
+func checkDataFile(fd int) (isSocket, ok bool) {
 	var where syscall.Statfs_t
 	if syscall.Fstatfs(fd, &where) == nil && int64(where.Type) == magicTracefs {
-		return true
+		return false, true
 	}
-	kind, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TYPE)
-	return err == nil && kind == syscall.SOCK_SEQPACKET && fcntl(fd, syscall.F_GETFL)&syscall.O_NONBLOCK != 0
+	family, _ := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_DOMAIN)
+	kind, _ := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TYPE)
+	return true, family == syscall.AF_UNIX && kind == syscall.SOCK_SEQPACKET
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -175,16 +176,18 @@ func pageAndStream(t *testing.T) (page, stream int) {
 	return page, pair[0]
 }
 
+// registered grants an event.
+func registered(bit, number uint32) []byte {
+	body := append([]byte{1, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 12)...)
+	binary.LittleEndian.PutUint32(body[8:], bit)
+	binary.LittleEndian.PutUint32(body[12:], number)
+	return body
+}
+
 func TestHostileDaemons(t *testing.T) {
 	page, stream := pageAndStream(t)
 	pipe := make([]int, 2)
 	syscall.Pipe(pipe)
-	registered := func(bit, number uint32) []byte {
-		body := append([]byte{1, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 12)...)
-		binary.LittleEndian.PutUint32(body[8:], bit)
-		binary.LittleEndian.PutUint32(body[12:], number)
-		return body
-	}
 	for name, one := range map[string]struct {
 		on      bool
 		answers []func(int, uint32)
@@ -217,4 +220,40 @@ func TestHostileDaemons(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A daemon that welcomes programs and disconnects them at once is tried at growing intervals.
+func TestShortConnectionsAreFailures(t *testing.T) {
+	page, _ := pageAndStream(t)
+	var welcomed atomic.Int32
+	conn := hostile(t, func(fd int, serial uint32) {
+		welcomed.Add(1)
+		welcome(page)(fd, serial)
+		syscall.Shutdown(fd, syscall.SHUT_RDWR)
+	})
+	time.Sleep(500 * time.Millisecond)
+	conn.Close()
+	if n := welcomed.Load(); n < 2 || n > 10 {
+		t.Fatalf("%d connections", n)
+	}
+}
+
+// A daemon shares the file of a stream, and could make it block.
+func TestAFullStreamDoesNotBlock(t *testing.T) {
+	page, stream := pageAndStream(t)
+	conn := hostile(t, welcome(page), reply(kindRegistered, []uint32{1}, registered(5, 1), stream))
+	defer conn.Close()
+	event, err := conn.Register("e u32 x")
+	if err != nil || !event.On() {
+		t.Fatal(err)
+	}
+	syscall.SetNonblock(stream, false)
+	for i := 0; i < 1e6; i++ {
+		if _, err := event.Write([]byte{1, 2, 3, 4}); err == ErrQueueFull {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the stream takes a million records")
 }

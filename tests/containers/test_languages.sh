@@ -46,7 +46,7 @@ start_all()
 # emits LANGUAGE: its record is read, with the container's name.
 emits()
 {
-	says "(podman).*language_$1.*answer=42" timeout 300 userevctl tail --count=1 --wait "language_$1"
+	says "shop \\(podman\\).*language_$1.*answer=42" timeout 300 userevctl tail --count=1 --wait "language_$1"
 }
 
 are_side_by_side()
@@ -54,7 +54,7 @@ are_side_by_side()
 	timeout 120 userevctl tail --count=40 --tenant=shop 'language_*' | grep -o 'language_[A-Za-z]*' | sort -u | tee /dev/stderr | diff - <(printf 'language_%s\n' "${!driver[@]}" | sort)
 }
 
-check 'userevd is installed, and podman has the image' eval 'prepare_files && add_runtimes && prepare_podman'
+check 'userevd is installed, and podman has the image' eval 'prepare_files && install_hook && add_runtimes && prepare_podman'
 check 'a program of each language starts in one container' start_all
 for language in "${!driver[@]}"; do
 	check "a program in $language emits" emits "$language"
