@@ -91,7 +91,7 @@ EXAMPLES := $(addprefix $(B)/examples/,activity hello plugin.so plugin_host requ
 # "+": make does not see that the recipes that begin with it run make.
 BUILD = +$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) DEPENDENCIES=skip
 
-.PHONY: FORCE all build dependencies help run demo test clean
+.PHONY: FORCE all build clean demo dependencies help run without-guard
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -117,8 +117,6 @@ demo: dependencies
 	$(Q)$(BUILD) build
 	$(Q)B=$(B) tests/demo.sh
 
-# Its recipe is in tests/tests.mk.
-test: dependencies
 ## make clean           Remove $(B)/.
 clean:
 	$(Q)rm -rf $(B)
@@ -219,7 +217,6 @@ else
 build: without-guard
 endif
 
-.PHONY: without-guard
 without-guard:
 	@echo '  SKIP    userevd-guard is left out, because this machine lacks: $(strip $(GUARD_LACKS))'
 

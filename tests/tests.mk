@@ -133,7 +133,7 @@ test: export CCACHE_DIR ?= $(or $(USEREVD_CACHE),$(HOME)/.cache/userevd)/ccache
 test: export CCACHE_NOHASHDIR = 1
 # All in one run, so that one sum covers everything.
 ## make test            All tests of CI: tidy, unit and integration tests, also under sanitizers and in virtual machines.
-test: test-dependencies kernels
+test: dependencies test-dependencies kernels
 	$(Q)$(BUILD) tidy
 	$(Q)$(BUILD) $(CACHED) build-tests confined $(SPEED_BENCHES)
 	$(Q)$(BUILD_ASAN) $(CACHED) build-tests

@@ -60,6 +60,6 @@ for language in "${!driver[@]}"; do
 	check "a program in $language emits" emits "$language"
 done
 check 'tail shows all of them side by side' are_side_by_side
-check 'each is a program of the same tenant' says '"name":"shop \(podman\)".*"events":'"${#driver[@]}"',' userevctl tenants --json
+check 'each is a program of the same tenant' says '"name":"shop","engine":"podman".*"events":'"${#driver[@]}"',' userevctl tenants --json
 podman rm --force --time=0 shop >/dev/null
 sum_up
