@@ -153,6 +153,7 @@ start()
 start_beside()
 {
 	local folder=$1/logs/beside
+	while [[ " ${folders[*]} " == *" $folder "* ]]; do folder+=+; done
 	start "$folder" env LOGS="$folder" SUMS="$folder/sums" tests/run-tests.sh "$@"
 }
 

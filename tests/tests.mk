@@ -142,7 +142,7 @@ test: dependencies test-dependencies kernels
 		$(LONG_GUESTS) $(call EMULATED_TESTS,$(EMULATED)) \
 		--beside $(ASAN) $(ASAN_TESTS) --beside $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) \
 		--beside $(B) $(SPEED_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
-		-- $(B) $(UNIT_TESTS) $(SCRIPT_TESTS) $(MACHINE_TESTS) $(SHORT_GUESTS)
+		--beside $(B) $(filter %.sh,$(SCRIPT_TESTS)) -- $(B) $(UNIT_TESTS) $(filter-out %.sh,$(SCRIPT_TESTS)) $(MACHINE_TESTS) $(SHORT_GUESTS)
 
 ## make check           Unit and integration tests on this machine.
 check: test-dependencies

@@ -55,7 +55,7 @@ every_test_is_run()
 {
 	local runs source
 	unset MAKEFLAGS MFLAGS MAKELEVEL
-	runs=$(make -n BPFTOOL= test check-containers check-packages | sed ':a; /\\$/ { N; s/\\\n//; ba }' | grep tests/run-tests.sh)
+	runs=$(make -n BPFTOOL= test check-containers check-languages check-packages | sed ':a; /\\$/ { N; s/\\\n//; ba }' | grep tests/run-tests.sh)
 	for source in tests/*/test_*.sh tests/*/test_*.py $(find tests -name 'test_*.c'); do
 		source=${source##*/}
 		grep -qw -- "${source%.c}" <<<"$runs" || { echo "$source is not run"; return 1; }
@@ -81,7 +81,7 @@ comes()
 }
 
 check 'each list of packages is installed by a target' every_list_is_installed
-check 'each test is run by a target of CI, or by check-containers or check-packages' every_test_is_run
+check 'each test is run by a target of CI, or by check-containers, check-languages or check-packages' every_test_is_run
 
 # --- guests ---
 

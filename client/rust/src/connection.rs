@@ -13,6 +13,7 @@ use std::{cell::Cell, env, fmt, fs::File, io, net::Shutdown, ops::Deref, path::P
 
 use crate::{packets::*, status::Page, status::Status, sys, sys::Stream};
 
+const PATHS: [&str; 2] = ["/run/userevd/client/userevd.sock", "/run/userevd.sock"];
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -107,11 +108,9 @@ impl Handle {
         let state = world.connections[self.0].as_mut().expect("a handle's state lives");
         // In a child that was forked, the connection is the parent's, and there is no thread that reads.
         if state.forks != FORKS.load(Relaxed) {
-            state.forks = FORKS.load(Relaxed);
             state.end(Error::NotConnected);
-            state.waiting.clear();
-            state.thread = None;
-            state.reported = state.lost; // the parent reports these
+            // The parent reports its own losses.
+            (state.forks, state.thread, state.reported) = (FORKS.load(Relaxed), None, state.lost);
         }
         change(state)
     }
@@ -170,8 +169,9 @@ impl Handle {
             let is_over = self.change_connected(|state| {
                 let is_done = state.hangs || is_done(state);
                 state.hangs |= !is_done && left.is_zero();
-                state.waiting.push(thread::current());
-                is_done || state.hangs
+                let is_over = is_done || state.hangs;
+                state.waiting.extend((!is_over).then(thread::current));
+                is_over
             });
             if is_over {
                 return;
@@ -222,7 +222,7 @@ impl Registration {
 
 /// A trace of the tenant's own: a socket that another program reads.
 pub(crate) struct Trace {
-    pub socket: OwnedFd,
+    pub socket: Stream,
     pub lost: AtomicU32,
 }
 
@@ -270,8 +270,10 @@ impl State {
         (self.fd, self.is_up, self.error, self.asked) = (None, false, Some(error), None);
         self.released.clear();
         self.outdated.extend(self.streams.drain().map(|(_, stream)| stream));
+        self.outdated.retain(|stream| Arc::strong_count(stream) > 1);
         self.events.retain(|_, event| !event.is_released);
-        self.unasked = self.events.iter().filter(|(_, event)| event.refusal.is_none()).map(|(at, _)| *at).collect();
+        // A refused one, too: the next daemon may have room.
+        self.unasked = self.events.keys().copied().collect();
         if self.is_closed {
             self.outdated.clear();
             self.traces = Default::default();
@@ -330,6 +332,7 @@ impl State {
     }
 
     fn take(&mut self, data: &[u8], fds: Vec<OwnedFd>) -> Result<(), Error> {
+        (!self.is_closed).then(|| ()).ok_or(Error::NotConnected)?; // what is still queued has no effect
         let (kind, serial, streams, mut body) = decode(data)?;
         let mut fds = fds.into_iter();
         if kind == KIND_ERROR {
@@ -338,7 +341,7 @@ impl State {
         }
         if (kind, serial) == (KIND_TRACED, 0) {
             let trace = self.traces.get_mut(body.u32()? as usize).ok_or(Error::BadPacket)?;
-            *trace = Some(Trace { socket: fds.next().ok_or(Error::BadPacket)?, lost: AtomicU32::new(0) });
+            *trace = Some(Trace { socket: fds.next().and_then(Stream::new).ok_or(Error::BadPacket)?, lost: AtomicU32::new(0) });
             self.looks.store(0, Relaxed);
             return Ok(());
         }
@@ -346,8 +349,7 @@ impl State {
         if distance < 0 || distance == 0 && self.asked.is_none() {
             return Ok(()); // the answer of a daemon that was replaced comes twice
         }
-        let request = self.asked.take().filter(|(answer, _)| distance == 0 && *answer == kind);
-        let (_, events) = request.ok_or(Error::BadPacket)?;
+        let (_, events) = self.asked.take().filter(|(answer, _)| distance == 0 && *answer == kind).ok_or(Error::BadPacket)?;
         if kind == KIND_WELCOME {
             self.take_welcome(&mut body, fds.next().ok_or(Error::BadPacket)?)?;
         }
@@ -387,7 +389,8 @@ impl State {
                 event.refusal = Some(Refusal::new(refusal, text));
             } else {
                 let stream = self.streams.get(&stream).filter(|_| bit != 0 && (bit as usize) < 8 * PAGE_BYTES).ok_or(Error::BadPacket)?;
-                event.place = Some(Place { bit, index, stream: stream.clone() });
+                (event.place, event.refusal) = (Some(Place { bit, index, stream: stream.clone() }), None);
+                self.released.retain(|other| *other != bit); // of another one with the same bit
                 event.status.set(&self.page, bit);
             }
             if event.is_released {
@@ -422,11 +425,9 @@ impl State {
 
     /// Releases the event, unless another one of this connection is the same.
     fn give_back(&mut self, at: usize) {
-        if let Some(Registration { place: Some(Place { bit, .. }), .. }) = self.events.remove(&at) {
-            if !self.events.values().any(|other| matches!(&other.place, Some(place) if place.bit == bit)) {
-                self.released.push(bit);
-            }
-        }
+        let bit = self.events.remove(&at).and_then(|event| event.place).map(|place| place.bit);
+        let is_shared = self.events.values().any(|other| other.place.as_ref().map(|place| place.bit) == bit);
+        self.released.extend(bit.filter(|_| !is_shared));
     }
 
     /// Reports lost records, once a second or at the end.
@@ -456,10 +457,7 @@ fn open(world: &mut World) -> io::Result<Arc<Handle>> {
     let path = env::var_os("USEREV_SOCKET").filter(|path| !path.is_empty() && !sys::is_privileged());
     let state = State {
         page: Page::reserve()?,
-        paths: path.map_or_else(
-            || ["/run/userevd/client/userevd.sock", "/run/userevd.sock"].map(PathBuf::from).to_vec(),
-            |path| vec![path.into()],
-        ),
+        paths: path.map_or_else(|| PATHS.map(PathBuf::from).to_vec(), |path| vec![path.into()]),
         forks: FORKS.load(Relaxed),
         ..State::default()
     };

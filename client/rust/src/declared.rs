@@ -75,9 +75,10 @@ impl Declared {
         let handle = common().ok()?;
         let is_new = self.event.load(Relaxed) == 0;
         if is_new {
+            let description = (self.describe)();
             handle.change_connected(|state| {
                 if self.event.load(Relaxed) == 0 {
-                    self.event.store(state.add(Box::new(&self.status), (self.describe)(), 0), Relaxed);
+                    self.event.store(state.add(Box::new(&self.status), description, 0), Relaxed);
                 }
             });
         }
@@ -137,6 +138,7 @@ macro_rules! event {
         #[allow(non_upper_case_globals)]
         $visible static $name: $name = $name { event: $crate::Declared::new($name::description) };
 
+        $(#[$meta])*
         #[allow(dead_code)]
         impl $name {
             /// The event as userevd-protocol(7) describes it.
@@ -188,6 +190,7 @@ pub fn describe(name: &str, fields: &[String]) -> String {
 mod tests {
     crate::event! { visit(status: u32, size: i64, load: f64, half_f32: f32, hit: bool, r#type: [u8; 4], path: &str, body: &[u8]) }
     crate::event! { bare() }
+    crate::event! { #[cfg(any())] left_out(missing: NoSuchType) }
 
     #[test]
     fn description_has_the_fields_of_the_declaration() {

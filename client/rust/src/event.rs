@@ -4,7 +4,7 @@
 
 use std::sync::{atomic::Ordering::Relaxed, Arc, RwLockReadGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{fmt, io, os::unix::io::AsFd, thread};
+use std::{fmt, io, thread};
 
 use crate::connection::{read, Connection, Handle, Registration, State, Trace, World};
 use crate::packets::{Refusal, DESCRIPTION_MAX, PAYLOAD_MAX, TRACED_ONLY};
@@ -134,7 +134,7 @@ impl Target {
         if self.handle.of(&read()).has_no_reader() {
             self.handle.change_connected(|_| ());
         }
-        let (mut written, mut done) = (false, 0);
+        let (mut written, mut done, mut looks) = (false, 0, 0);
         loop {
             let world = read();
             let state = self.handle.of(&world);
@@ -153,8 +153,9 @@ impl Target {
                 }
             }
             // The socket of a new trace is on its way to the thread that reads.
-            if which & !done & 0xf != 0 && state.looks.fetch_add(1, Relaxed) < LOOKS_MAX {
+            if which & !done & 0xf != 0 && looks < LOOKS_MAX && state.looks.fetch_add(1, Relaxed) < LOOKS_MAX {
                 drop(world);
+                looks += 1;
                 thread::sleep(Duration::from_micros(50));
                 continue;
             }
@@ -189,7 +190,7 @@ impl Trace {
         let lost = self.lost.swap(0, Relaxed);
         let length = (description.len() as u32).to_ne_bytes();
         let record = [&now.to_ne_bytes()[..], &lost.to_ne_bytes(), &length, description.as_bytes(), payload].concat();
-        let result = sys::send_packet(self.socket.as_fd(), &record).map_err(|error| error.raw_os_error());
+        let result = self.socket.write(&record).map_err(|error| error.raw_os_error());
         let is_lost = matches!(result, Err(Some(sys::EAGAIN | sys::ENOBUFS | sys::ENOMEM | sys::EMSGSIZE)));
         self.lost.fetch_add(if is_lost { lost + 1 } else { 0 }, Relaxed);
         is_lost || result.is_ok()

@@ -95,7 +95,7 @@ impl Status {
 
     #[inline(always)]
     fn address(at: isize) -> usize {
-        (HOME.as_ptr() as usize).wrapping_add((at >> 5) as usize * 4)
+        (HOME.as_ptr() as usize).wrapping_add(((at >> 5) as usize).wrapping_mul(4))
     }
 
     /// True while an event is on, unregistered, or on an abandoned page.

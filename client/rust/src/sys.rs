@@ -17,7 +17,7 @@ compile_error!("userev has the numbers of Linux on machines of 64 bits, other th
 
 numbers! {
     c_int {
-        AF_UNIX = 1, SOCK_SEQPACKET = 5, SOCK_CLOEXEC = 0o2000000, SOL_SOCKET = 1, SO_TYPE = 3, SO_SNDBUF = 7, SCM_RIGHTS = 1,
+        AF_UNIX = 1, SOCK_SEQPACKET = 5, SOCK_CLOEXEC = 0o2000000, SOL_SOCKET = 1, SO_TYPE = 3, SO_SNDBUF = 7, SO_DOMAIN = 39, SCM_RIGHTS = 1,
         MSG_CTRUNC = 0x8, MSG_TRUNC = 0x20, MSG_DONTWAIT = 0x40, MSG_NOSIGNAL = 0x4000, MSG_CMSG_CLOEXEC = 0x4000_0000,
         F_GET_SEALS = 1034, F_SEAL_SHRINK = 2, SIG_SETMASK = 2,
         EBADF = 9, EAGAIN = 11, ENOMEM = 12, ENAMETOOLONG = 36, EMSGSIZE = 90, ENOBUFS = 105
@@ -186,7 +186,7 @@ pub struct Stream {
 impl Stream {
     /// None: a file of another kind, where a writer could wait.
     pub fn new(fd: OwnedFd) -> Option<Stream> {
-        let is_socket = option::<c_int>(fd.as_fd(), SO_TYPE).map_or(false, |kind| kind == SOCK_SEQPACKET);
+        let is_socket = [SO_DOMAIN, SO_TYPE].map(|name| option(fd.as_fd(), name).ok()) == [Some(AF_UNIX), Some(SOCK_SEQPACKET)];
         let is_known = is_socket || file_system(fd.as_fd()).map_or(false, |(kind, _)| kind == TRACEFS_MAGIC);
         is_known.then(|| Stream { file: fd.into(), is_socket })
     }

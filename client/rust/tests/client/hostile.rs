@@ -56,6 +56,7 @@ struct Reply {
     fds: Vec<Arc<File>>,
     serial_add: u32,
     raw: Option<Vec<u8>>,
+    delay: Duration,
 }
 
 impl Reply {
@@ -77,6 +78,7 @@ impl Reply {
         let (control, control_length) = (control.as_ptr().cast(), if has_fds { control.len() * 8 } else { 0 });
         let name = std::ptr::null_mut();
         let message = Message { name, name_length: 0, pieces: &piece, piece_count: 1, control, control_length, flags: 0 };
+        thread::sleep(self.delay);
         unsafe { sendmsg(fd, &message, 0x4000) };
     }
 }
@@ -85,12 +87,13 @@ impl Reply {
 struct Hostile {
     listener: Arc<File>,
     connections: Arc<AtomicU32>,
+    packets: Arc<AtomicU32>,
     scratch: Scratch,
 }
 
 impl Hostile {
     fn new(replies: Vec<Reply>, ends: bool) -> Hostile {
-        let (scratch, connections) = (Scratch::new(), Arc::new(AtomicU32::new(0)));
+        let (scratch, connections, packets) = (Scratch::new(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let path = scratch.0.join("socket");
         let mut address = [0; 110];
         address[..2].copy_from_slice(&(AF_UNIX as u16).to_ne_bytes());
@@ -98,18 +101,19 @@ impl Hostile {
         let listener = Arc::new(unsafe { File::from_raw_fd(socket(AF_UNIX, SOCK_SEQPACKET, 0)) });
         assert_eq!(unsafe { bind(listener.as_raw_fd(), address.as_ptr().cast(), 110) }, 0);
         assert_eq!(unsafe { listen(listener.as_raw_fd(), 100) }, 0);
-        let (accepting, count) = (listener.clone(), connections.clone());
+        let (accepting, count, packet_count) = (listener.clone(), connections.clone(), packets.clone());
         thread::spawn(move || loop {
             let fd = unsafe { accept(accepting.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()) };
             if fd < 0 {
                 return;
             }
             count.fetch_add(1, Relaxed);
-            let (connection, replies) = (unsafe { File::from_raw_fd(fd) }, replies.clone());
+            let (connection, replies, packets) = (unsafe { File::from_raw_fd(fd) }, replies.clone(), packet_count.clone());
             thread::spawn(move || {
                 let mut data = vec![0u8; 131072];
                 let mut replies = replies.iter();
                 while unsafe { recv(connection.as_raw_fd(), data.as_mut_ptr().cast(), data.len(), 0) } > 0 {
+                    packets.fetch_add(1, Relaxed);
                     match replies.next() {
                         Some(reply) => reply.send(connection.as_raw_fd(), u32::from_le_bytes([data[8], data[9], data[10], data[11]])),
                         None if ends => return,
@@ -118,7 +122,7 @@ impl Hostile {
                 }
             });
         });
-        Hostile { listener, connections, scratch }
+        Hostile { listener, connections, packets, scratch }
     }
 
     fn path(&self) -> std::path::PathBuf {
@@ -269,6 +273,13 @@ fn daemon_that_ends_each_connection_is_tried_less_and_less() {
     drop(event);
 }
 
+/// How many of this process's file descriptors are this file.
+fn uses(file: &File) -> usize {
+    let link = |fd: &dyn AsRef<Path>| fs::read_link(fd).ok();
+    let wanted = link(&format!("/proc/self/fd/{}", file.as_raw_fd()));
+    fs::read_dir("/proc/self/fd").unwrap().flatten().filter(|entry| link(&entry.path()) == wanted).count()
+}
+
 // A packet with more files than room is cut, and the connection made again.
 #[test]
 fn files_of_hostile_daemons_are_closed() {
@@ -279,11 +290,34 @@ fn files_of_hostile_daemons_are_closed() {
     let event = connection.register("e u32 x");
     eventually("it connects again", || daemon.connections.load(Relaxed) > 2);
     drop((event, connection));
-    let is_used = |file: &File| {
-        let link = |fd: &dyn AsRef<Path>| fs::read_link(fd).ok();
-        let wanted = link(&format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let fds = fs::read_dir("/proc/self/fd").unwrap().flatten();
-        fds.filter(|entry| link(&entry.path()) == wanted).count() > 1
-    };
-    eventually("nothing is left open", || !is_used(&stream));
+    eventually("nothing is left open", || uses(&stream) == 1);
+}
+
+#[test]
+fn streams_without_events_do_not_add_up() {
+    let (good, (stream, _reader)) = (page("/dev/shm", 4096), pair(SOCK_SEQPACKET));
+    let fds = [&good, &stream, &stream, &stream].map(Arc::clone).to_vec();
+    let daemon = Hostile::new(vec![Reply { streams: vec![1, 2, 3], fds, ..welcome(&good) }], true);
+    let connection = open(&daemon.path());
+    let event = connection.register("e u32 x");
+    eventually("it connects again", || daemon.connections.load(Relaxed) > 4);
+    assert!(uses(&stream) <= 1 + 2 * 3, "{}", uses(&stream));
+    drop(event);
+}
+
+// Another event with the same bit is released while this one is being registered: the daemon has not seen that release.
+#[test]
+fn granted_bit_is_not_released() {
+    let (good, (stream, _reader)) = (page("/dev/shm", 4096), pair(SOCK_SEQPACKET));
+    let again = Reply { delay: Duration::from_millis(300), ..registered(5, 1, &[]) };
+    let daemon = Hostile::new(vec![welcome(&good), registered(5, 1, &[(1, &stream)]), again], false);
+    let connection = Arc::new(open(&daemon.path()));
+    let (first, other) = (connection.register("e u32 x").unwrap(), connection.clone());
+    let second = thread::spawn(move || other.register("e u32 x").unwrap());
+    eventually("the second is asked for", || daemon.packets.load(Relaxed) == 3);
+    drop(first);
+    let second = second.join().unwrap();
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(daemon.packets.load(Relaxed), 3);
+    assert!(second.write(&[0; 4]).unwrap());
 }
