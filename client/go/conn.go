@@ -50,7 +50,7 @@ type Conn struct {
 	serial                 uint32
 	asked                  *request // the one without an answer
 	events, unasked        []*Event
-	released               []uint32           // bits
+	released               map[uint32]bool    // bits
 	streams                map[uint32]*stream // of this connection
 	outdated               []*stream          // of former ones, open until all events are granted again
 	untidy                 bool               // there may be streams without events
@@ -105,7 +105,7 @@ func Open(ctx context.Context) (*Conn, error) {
 	if errno != 0 {
 		return nil, errno
 	}
-	c := &Conn{paths: defaultPaths, fd: -1, streams: map[uint32]*stream{}, tried: make(chan struct{}),
+	c := &Conn{paths: defaultPaths, fd: -1, streams: map[uint32]*stream{}, released: map[uint32]bool{}, tried: make(chan struct{}),
 		stop: make(chan struct{}), ended: make(chan struct{}), down: make(chan struct{})}
 	c.page = *(*unsafe.Pointer)(unsafe.Pointer(&page))
 	if path := os.Getenv("USEREV_SOCKET"); path != "" && os.Getuid() == os.Geteuid() && os.Getgid() == os.Getegid() {
@@ -210,7 +210,7 @@ func (c *Conn) end(err error) bool {
 	if c.fd >= 0 {
 		syscall.Close(c.fd)
 	}
-	c.fd, c.up, c.hangs, c.err, c.asked, c.released = -1, false, false, err, nil, nil
+	c.fd, c.up, c.hangs, c.err, c.asked, c.released = -1, false, false, err, nil, map[uint32]bool{}
 	close(c.down)
 	c.down = make(chan struct{})
 	for _, s := range c.streams {
@@ -218,8 +218,9 @@ func (c *Conn) end(err error) bool {
 	}
 	c.streams = map[uint32]*stream{}
 	c.unasked = append([]*Event(nil), c.events...)
+	c.closeOutdated(c.usedStreams())
 	if c.closed {
-		c.closeOutdated()
+		c.closeOutdated(nil)
 		for i := range c.traces {
 			c.setTrace(i, nil)
 		}
@@ -227,11 +228,24 @@ func (c *Conn) end(err error) bool {
 	return c.closed
 }
 
-func (c *Conn) closeOutdated() {
-	for _, s := range c.outdated {
-		s.close()
-	}
+func (c *Conn) closeOutdated(used map[*stream]bool) {
+	outdated := c.outdated
 	c.outdated = nil
+	for _, s := range outdated {
+		if used[s] {
+			c.outdated = append(c.outdated, s)
+		} else {
+			s.close()
+		}
+	}
+}
+
+func (c *Conn) usedStreams() map[*stream]bool {
+	used := map[*stream]bool{}
+	for _, e := range c.events {
+		used[e.place.Load().stream] = true
+	}
+	return used
 }
 
 func connect(paths []string) (fd int, err error) {
@@ -337,20 +351,17 @@ func (c *Conn) ask() error {
 	if !c.up || c.asked != nil {
 		return nil
 	}
-	if n := len(c.released); n > 0 {
-		if n > batchMax {
-			n = batchMax
+	if len(c.released) > 0 {
+		n, body := 0, make([]byte, 4)
+		for bit := range c.released {
+			if n < batchMax {
+				delete(c.released, bit)
+				body = binary.LittleEndian.AppendUint32(body, bit)
+				n++
+			}
 		}
-		body := binary.LittleEndian.AppendUint16(nil, uint16(n))
-		body = append(body, 0, 0)
-		for _, bit := range c.released[:n] {
-			body = binary.LittleEndian.AppendUint32(body, bit)
-		}
-		err := c.send(kindRelease, kindReleased, body, nil)
-		if err == nil {
-			c.released = c.released[n:]
-		}
-		return err
+		binary.LittleEndian.PutUint16(body, uint16(n))
+		return c.send(kindRelease, kindReleased, body, nil)
 	}
 	n, body := 0, make([]byte, 4)
 	for n < len(c.unasked) && n < batchMax && len(body) < packetMax-2*descriptionMax {
@@ -374,24 +385,21 @@ func (c *Conn) ask() error {
 // closeUnused closes streams without events, which are charged as long as they are open. Nothing is asked.
 func (c *Conn) closeUnused() {
 	c.untidy = false
-	used := map[*stream]bool{}
-	for _, e := range c.events {
-		used[e.place.Load().stream] = true
-	}
+	used := c.usedStreams()
 	for number, s := range c.streams {
 		if !used[s] {
 			s.close()
 			delete(c.streams, number)
 		}
 	}
-	c.closeOutdated()
+	c.closeOutdated(nil)
 }
 
 func (c *Conn) take(data []byte, fds *[]int) error {
 	c.hangs = false
 	p, err := decode(data)
-	if err != nil {
-		return err
+	if err != nil || c.closed { // what is still queued has no effect
+		return errPacket
 	}
 	switch {
 	case p.kind == kindError:
@@ -501,6 +509,7 @@ func (c *Conn) takeRegistered(body cursor, events []*Event) error {
 			}
 			word, mask := c.word(0, a.bit)
 			e.place.Store(&place{word, mask, a.bit, s, a.index})
+			delete(c.released, a.bit) // of another event
 			if e.isReleased {
 				c.release(e)
 			}
@@ -533,7 +542,7 @@ func (c *Conn) release(e *Event) {
 			return
 		}
 	}
-	c.released = append(c.released, p.bit)
+	c.released[p.bit] = true
 	c.untidy = true
 }
 

@@ -257,3 +257,68 @@ func TestAFullStreamDoesNotBlock(t *testing.T) {
 	}
 	t.Fatal("the stream takes a million records")
 }
+
+func TestStreamsWithoutEventsDoNotAddUp(t *testing.T) {
+	page, stream := pageAndStream(t)
+	open := func() (n int) {
+		wanted, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", stream))
+		fds, _ := os.ReadDir("/proc/self/fd")
+		for _, fd := range fds {
+			if link, _ := os.Readlink("/proc/self/fd/" + fd.Name()); link == wanted {
+				n++
+			}
+		}
+		return n
+	}
+	var welcomed atomic.Int32
+	body := make([]byte, 40)
+	binary.LittleEndian.PutUint32(body[8:], pageBytes)
+	conn := hostile(t, func(fd int, serial uint32) {
+		reply(kindWelcome, []uint32{1, 2, 3}, body, page, stream, stream, stream)(fd, serial)
+		welcomed.Add(1)
+		syscall.Shutdown(fd, syscall.SHUT_RDWR)
+	})
+	defer conn.Close()
+	conn.Register("e u32 x") // it has no answer, so that streams are kept for it
+	for end := time.Now().Add(time.Minute); welcomed.Load() < 5 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	if n := open(); n > 1+2*3 {
+		t.Fatalf("%d files", n)
+	}
+}
+
+// Another event with the same bit is released while this one is being registered: the daemon has not seen that release.
+func TestGrantedBitIsNotReleased(t *testing.T) {
+	page, stream := pageAndStream(t)
+	var packets atomic.Int32
+	release := make(chan struct{})
+	count := func(answer func(int, uint32)) func(int, uint32) {
+		return func(fd int, serial uint32) {
+			if packets.Add(1) == 3 {
+				<-release
+			}
+			answer(fd, serial)
+		}
+	}
+	grant := reply(kindRegistered, []uint32{1}, registered(5, 1), stream)
+	nothing := count(func(int, uint32) {})
+	conn := hostile(t, count(welcome(page)), count(grant), count(reply(kindRegistered, nil, registered(5, 1))), nothing, nothing)
+	defer conn.Close()
+	first, err := conn.Register("e u32 x")
+	if err != nil || !first.On() {
+		t.Fatal(err)
+	}
+	done := make(chan *Event)
+	go func() { second, _ := conn.Register("e u32 x"); done <- second }()
+	for packets.Load() < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	first.Release()
+	close(release)
+	second := <-done
+	time.Sleep(200 * time.Millisecond)
+	if written, err := second.Write([]byte{1, 2, 3, 4}); packets.Load() != 3 || !written || err != nil {
+		t.Fatal(packets.Load(), written, err)
+	}
+}
