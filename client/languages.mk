@@ -22,7 +22,7 @@ JAVA_PACKAGES := openjdk-17-jdk-headless
 JAVA_HOME ?= $(patsubst %/bin/javac,%,$(realpath $(shell command -v javac)))
 JAVAC = $(JAVA_HOME)/bin/javac -Xlint:all -Werror --release 17
 # The machine's name in Java.
-JAVA_MACHINE = $(patsubst x86_64,amd64,$(firstword $(subst -, ,$(shell $(CC) -dumpmachine))))
+JAVA_MACHINE = $(patsubst powerpc64le,ppc64le,$(patsubst x86_64,amd64,$(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))))
 
 JAR := $(B)/userev-$(VERSION).jar
 LOGGING_JAR := $(B)/userev-logging-$(VERSION).jar
@@ -36,11 +36,11 @@ jar:
 $(B)/client/java/%.o: EXTRA_CFLAGS = -isystem $(JAVA_HOME)/include -isystem $(JAVA_HOME)/include/linux
 
 # Never unloaded: the C library calls it back at a fork. It uses internal functions of libuserev, and exports none.
-$(B)/java/libuserev-jni.so: $(B)/client/java/src/main/c/userev_jni.o $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS)
+$(B)/java/libuserev-jni.so: $(B)/client/java/src/main/c/userev_jni.o $(LIBRARY_OBJECTS) $(PROTOCOL_LIBRARY_OBJECTS) client/java/src/main/c/userev_jni.map
 	@mkdir -p $(@D)
 	@echo '  LINK    $@'
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -shared -s -Wl,-z,nodelete -Wl,-z,defs \
-		-Wl,--version-script=client/java/src/main/c/userev_jni.map $^ -o $@ -pthread
+		-Wl,--version-script=client/java/src/main/c/userev_jni.map $(filter %.o,$^) -o $@ -pthread
 
 # The same bytes from the same sources: names in order, and one date. $(1) is a folder of classes, $(2) its project.
 define make_jar

@@ -2,6 +2,7 @@
 
 /* Calls for single events: registering and releasing them, and queries about them. */
 
+#include "client/library/event.h"
 #include "client/library/debug.h"
 #include "client/library/library.h"
 #include "client/library/lock.h"
@@ -92,7 +93,8 @@ _public_ const char *userev_refusal(void)
 	return sentence_last;
 }
 
-_public_ const char *userev_why(const struct userev_event *event)
+/* With the lock held. */
+static const char *event_why(const struct userev_event *event)
 {
 	static const struct {
 		int error;
@@ -107,7 +109,6 @@ _public_ const char *userev_why(const struct userev_event *event)
 		{ -EPROTO, "the daemon's answer is not valid" },
 		{ -ECONNRESET, "the daemon has closed the connection" },
 	};
-	LOCK_LIBRARY;
 	const struct stream *stream = stream_at(event->place);
 	const struct sentence *refusal;
 	const struct userev *userev;
@@ -126,6 +127,23 @@ _public_ const char *userev_why(const struct userev_event *event)
 		if (problems[i].error == userev->error)
 			return problems[i].text;
 	return "there is no connection to the daemon";
+}
+
+_public_ const char *userev_why(const struct userev_event *event)
+{
+	LOCK_LIBRARY;
+
+	return event_why(event);
+}
+
+bool event_copy_why(const struct userev_event *event, char *to, size_t size)
+{
+	LOCK_LIBRARY;
+	const char *why = event_why(event);
+
+	if (why)
+		string_copy(to, size, why);
+	return why != NULL;
 }
 
 _public_ const char *userev_event_name(const struct userev_event *event)

@@ -2,6 +2,7 @@
 
 /* Connecting, restarted daemons, timeouts. */
 
+#include "client/library/event.h"
 #include "tests/unit/client/library/library_test.h"
 
 WITH_DAEMON(restarted_daemon_may_assign_other_bits)
@@ -27,6 +28,7 @@ WITH_DAEMON(restarted_daemon_may_assign_other_bits)
 WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 {
 	static struct userev_event second, given_up;
+	char copy[4];
 
 	register_event(&second, "event2");
 	fake_restart();
@@ -34,6 +36,8 @@ WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 	expect_connected();
 	ck_assert_str_eq(userev_refusal(), "because");
 	ck_assert_str_eq(userev_why(&event), "because");
+	ck_assert(event_copy_why(&event, copy, sizeof(copy)));
+	ck_assert_str_eq(copy, "bec");
 	expect_off(&event);
 	ck_assert_int_eq(userev_register(userev, &event, "event", 0), -EBUSY);
 	/* The refused event is not sent with later requests. */
@@ -48,6 +52,7 @@ WITH_EVENT_ON(refused_after_restart_is_off_until_next_daemon)
 	fake_restart();
 	expect_connected();
 	ck_assert_ptr_null(userev_why(&event));
+	ck_assert(!event_copy_why(&event, copy, sizeof(copy)));
 	expect_alive(&event, "event");
 	expect_alive(&other, "other");
 	/* The former refusal is not the reason of a later problem. */

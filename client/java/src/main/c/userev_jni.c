@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "client/library/event.h"
 #include "client/library/open.h"
 #include "protocol/protocol.h"
 
@@ -82,15 +83,18 @@ static jlong open_userev(JNIEnv *env, jclass class _unused_, jobject memory, jby
 	return (jlong)(intptr_t)userev;
 }
 
-static void close_userev(JNIEnv *env _unused_, jclass class _unused_, jlong handle)
+/*
+ * Other threads may be testing events, which are zeros from now on. Java unmaps them when it has no buffer of them; until then they
+ * are addresses without memory.
+ */
+static void close_userev(JNIEnv *env, jclass class _unused_, jlong handle, jobject memory)
 {
 	struct userev *userev = userev_at(handle);
-	uint8_t *page = userev->files.page;
 
-	/* Other threads may be testing bits, which are zeros from now on. Java unmaps them when it has no buffer of them. */
 	userev->files.page = NULL;
-	(void)mmap(page, WIRE_PAGE_FILE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	userev_close(userev);
+	(void)mmap((*env)->GetDirectBufferAddress(env, memory), (size_t)(*env)->GetDirectBufferCapacity(env, memory),
+		   PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 static jint poll_userev(JNIEnv *env _unused_, jclass class _unused_, jlong handle)
@@ -145,22 +149,27 @@ static jboolean event_name(JNIEnv *env, jclass class _unused_, jobject memory, j
 
 static jboolean event_problem(JNIEnv *env, jclass class _unused_, jobject memory, jint at, jbyteArray to)
 {
-	return set_text(env, userev_why(event_at(env, memory, at)), to);
+	char why[WIRE_SENTENCE_MAX + 1];
+
+	return set_text(env, event_copy_why(event_at(env, memory, at), why, sizeof(why)) ? why : NULL, to);
 }
 
-/* A size of -1 is that of a record that did not fit into its buffer: the library counts it as too big without reading it. */
-static jint write_record(JNIEnv *env, jclass class _unused_, jobject memory, jint at, jobject record, jint size)
+/* A size of -1 is that of a record that did not fit into its array: the library counts it as too big without reading it. */
+static jint write_record(JNIEnv *env, jclass class _unused_, jobject memory, jint at, jbyteArray record, jint size)
 {
-	const bool fits = size >= 0 && size <= (*env)->GetDirectBufferCapacity(env, record);
-	const ssize_t written = userev_write(event_at(env, memory, at), (*env)->GetDirectBufferAddress(env, record),
-					     fits ? (size_t)size : SIZE_MAX / 2);
+	const bool fits = size >= 0 && size <= WIRE_PAYLOAD_MAX && size <= (*env)->GetArrayLength(env, record);
+	jbyte payload[WIRE_PAYLOAD_MAX];
+	ssize_t written;
 
+	if (fits)
+		(*env)->GetByteArrayRegion(env, record, 0, size, payload);
+	written = userev_write(event_at(env, memory, at), payload, fits ? (size_t)size : SIZE_MAX / 2);
 	if (written > 0 || (written == 0 && size == 0))
 		return WRITTEN;
 	return written == 0 ? OFF : written == -EAGAIN ? QUEUE_FULL : written == -E2BIG ? TOO_BIG : FAILED;
 }
 
-/* Zeros, outside of the JVM's limit of direct memory, at whose end a record would wait for the garbage collector. */
+/* Zeros, which the garbage collector does not move or free while the library uses them. */
 static jobject map_memory(JNIEnv *env, jclass class _unused_, jint size)
 {
 	void *memory =
@@ -191,7 +200,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved _unused_)
 {
 	static const JNINativeMethod methods[] = {
 		METHOD("open", "(" BUFFER "[B)J", open_userev),
-		METHOD("close", "(J)V", close_userev),
+		METHOD("close", "(J" BUFFER ")V", close_userev),
 		METHOD("poll", "(J)I", poll_userev),
 		METHOD("problem", "(J[B)Z", userev_problem),
 		METHOD("losses", "(J[J)V", userev_losses),
@@ -199,7 +208,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved _unused_)
 		METHOD("release", "(J" BUFFER "I)V", release_event),
 		METHOD("name", "(" BUFFER "I[B)Z", event_name),
 		METHOD("problem", "(" BUFFER "I[B)Z", event_problem),
-		METHOD("write", "(" BUFFER "I" BUFFER "I)I", write_record),
+		METHOD("write", "(" BUFFER "I[BI)I", write_record),
 		METHOD("map", "(I)" BUFFER, map_memory),
 		METHOD("address", "(" BUFFER ")J", address_of),
 		METHOD("unmap", "(JI)V", unmap_memory),

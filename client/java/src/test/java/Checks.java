@@ -15,6 +15,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.management.ManagementFactory;
+import java.lang.ref.WeakReference;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
@@ -238,6 +239,7 @@ public final class Checks {
             TypedEvent<Throwing> throwing = userev.declare("t_throwing", Throwing.class);
             eventually(throwing::isOn);
             expect(throwing.emit(new Throwing(1)) == Outcome.FAILED && throwing.emit((Throwing) null) == Outcome.FAILED);
+            expect(throwing.emit(() -> new Throwing(0)) == Outcome.FAILED && throwing.emit(() -> null) == Outcome.FAILED);
 
             Event text = userev.register("t_text __rel_loc char[] a; u16 n; char[3] f; __rel_loc char[] b; __rel_loc u8[] c; "
                 + "__rel_loc char[] d");
@@ -265,6 +267,10 @@ public final class Checks {
             // A dropped record is never written, and an unfinished one is nobody else's.
             RecordBuilder unfinished = same.begin();
             expect(same.begin() != unfinished);
+            long size = addressSpace();
+            for (int i = 0; i < 40_000; i++)
+                same.begin();
+            expect(addressSpace() < size + ADDRESSES, "records without an end are garbage");
             long bytes = allocated(() -> {
                 for (int i = 0; i < 2000; i++) {
                     same.begin().string("text €").bytes(VISIT.body).end();
@@ -431,9 +437,20 @@ public final class Checks {
         }
     }
 
+    /** More than the JVM's threads may need meanwhile. */
+    private static final long ADDRESSES = 200 << 20;
+
+    private static long addressSpace() {
+        try (var lines = Files.lines(Path.of("/proc/self/status"))) {
+            return 1024 * Long.parseLong(lines.filter(line -> line.startsWith("VmSize:")).findAny().get().replaceAll("\\D", ""));
+        } catch (IOException e) {
+            throw new AssertionError(e);
+        }
+    }
+
     private static void nothingIsLeft() throws Exception {
         Runnable open = () -> {
-            for (int i = 0; i < 50; i++) {
+            for (int i = 0; i < 100; i++) {
                 try (Userev userev = Userev.open(socket())) {
                     userev.register("left_" + i + " u32 x");
                 } catch (RefusedException e) {
@@ -441,31 +458,57 @@ public final class Checks {
                 }
             }
         };
+        long size = addressSpace();
         open.run();
         int fds = new File("/proc/self/fd").list().length;
         open.run();
         expect(new File("/proc/self/fd").list().length <= fds + 2, "open files");
         expect(countOf("maps", "memfd:") <= 3, "pages of the daemon");
+        eventually(() -> {
+            System.gc();
+            Userev.open(socket()).close(); // unmaps those of earlier ones
+            return addressSpace() < size + ADDRESSES;
+        });
     }
 
     // Class loaders.
 
+    /** A program's class, of that program's class loader. */
+    public static final class Program {
+        /** It never goes out of use by itself. */
+        public static Object userev;
+    }
+
+    private static final List<WeakReference<ClassLoader>> loaders = new ArrayList<>();
+
+    /** Why a class loader of its own does not get the library, or null; then it writes a record. */
     private static Object load(String temporary, byte[] library) throws Exception {
-        URL[] jars = { build.resolve("userev-" + System.getProperty("version") + ".jar").toUri().toURL() };
+        Path jar = build.resolve("userev-" + System.getProperty("version") + ".jar");
+        URL[] path = { jar.toUri().toURL(), Path.of(System.getProperty("java.class.path")).toUri().toURL() };
         String former = System.setProperty("java.io.tmpdir", temporary);
-        try (URLClassLoader loader = new URLClassLoader(jars, null) {
+        try (URLClassLoader loader = new URLClassLoader(path, null) {
             @Override
             public InputStream getResourceAsStream(String name) {
                 return library != null && name.contains("native") ? new ByteArrayInputStream(library) : super.getResourceAsStream(name);
             }
+
+            @Override
+            protected String findLibrary(String name) {
+                throw new IllegalCallerException("as with --illegal-native-access=deny");
+            }
         }) {
+            loaders.add(new WeakReference<>(loader));
             Class<?> type = loader.loadClass("dev.userevd.userev.Userev");
             expect(type != Userev.class);
             Object userev = type.getMethod("open", String.class).invoke(null, socket());
+            loader.loadClass("Checks$Program").getField("userev").set(null, userev);
             Object problem = type.getMethod("problem").invoke(userev);
             Object flags = java.lang.reflect.Array.newInstance(loader.loadClass("dev.userevd.userev.Flag"), 0);
             Object event = type.getMethod("register", String.class, flags.getClass()).invoke(userev, "l_loader u32 x", flags);
-            expect(event.getClass().getMethod("isOn").invoke(event).equals(false));
+            while (problem == null && event.getClass().getMethod("isOn").invoke(event).equals(false))
+                Thread.sleep(1);
+            Object outcome = event.getClass().getMethod("write", byte[].class).invoke(event, new byte[4]);
+            expect(outcome.toString().equals(problem == null ? "WRITTEN" : "OFF"), outcome);
             type.getMethod("close").invoke(userev);
             return problem;
         } finally {
@@ -473,13 +516,30 @@ public final class Checks {
         }
     }
 
+    private static void loadersAreCollected() {
+        eventually(() -> {
+            System.gc();
+            return loaders.stream().allMatch(loader -> loader.get() == null);
+        });
+    }
+
+    private static void loaderWithoutDaemon() throws Exception {
+        Object problem = load(System.getProperty("java.io.tmpdir"), null);
+        expect(problem.toString().contains("No such file"), problem);
+        loadersAreCollected();
+    }
+
     private static void classLoaders() throws Exception {
-        expect(load(System.getProperty("java.io.tmpdir"), null) == null, "a second class loader");
-        expect(load("/proc", null) == null, "a directory where nothing can be written");
+        try (Tracer tracer = Tracer.of("l_*")) {
+            expect(load(System.getProperty("java.io.tmpdir"), null) == null, "a second class loader");
+            expect(load("/proc", null) == null, "a directory where nothing can be written");
+            expect(tracer.fields().equals(tracer.fields()));
+        }
         Object problem = load("/proc", "no library".getBytes(StandardCharsets.UTF_8));
         expect(problem.toString().contains("java.io.tmpdir"), problem);
         long mapped = countOf("maps", "libuserev-jni");
         expect(mapped > 0 && mapped == countOf("maps", ".so (deleted)"), "files are left");
+        loadersAreCollected();
     }
 
     private static void logging() throws Exception {
@@ -521,6 +581,7 @@ public final class Checks {
     public static void main(String[] arguments) throws Exception {
         build = Path.of(arguments[0]);
         directory = Path.of(arguments[1]);
+        check("a class loader that has looked for a daemon is collected", Checks::loaderWithoutDaemon);
         check("without a daemon events are off, and none harms after its end", Checks::offWithoutDaemon);
         try (Userev userev = Userev.open(directory + "/nobody")) {
             Event event = userev.register("e u32 x");
@@ -542,7 +603,7 @@ public final class Checks {
         }
         check("events and connections are closed while threads use them", Checks::closing);
         check("nothing is left of closed connections", Checks::nothingIsLeft);
-        check("other class loaders, and directories without room for the library", Checks::classLoaders);
+        check("class loaders that have written are collected, and directories without room for the library", Checks::classLoaders);
         check("messages of System.Logger", Checks::logging);
         check("the example", Checks::example);
         check("thousands of events, and a quota", Checks::thousandsOfEvents);

@@ -79,7 +79,7 @@ public final class Event implements AutoCloseable {
     }
 
     /** The library must not release an event that is in use, so writers have the lock for reading. They never wait for it. */
-    Outcome write(ByteBuffer record, int size) {
+    Outcome write(byte[] record, int size) {
         long stamp = isClosed ? 0 : users.tryReadLock();
         if (stamp == 0)
             return Outcome.OFF;

@@ -3,13 +3,16 @@ package dev.userevd.userev;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.lang.ref.Cleaner;
+import java.lang.ref.PhantomReference;
+import java.lang.ref.ReferenceQueue;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
@@ -25,8 +28,33 @@ final class Library {
     /** Why there is no native library, or null. */
     static final String PROBLEM = load();
 
-    private static final Cleaner CLEANER = Cleaner.create();
     private static final int TEXT_MAX = 1024;
+
+    /**
+     * Memory that is no longer in use, but may be read by a thread that has not noticed. A Cleaner would have a thread, for which the class
+     * loader would never be garbage. If the loader is collected before it is unmapped, only addresses are lost: see close_userev().
+     */
+    private static final class Closed extends PhantomReference<ByteBuffer> {
+        private static final ReferenceQueue<ByteBuffer> UNREACHABLE = new ReferenceQueue<>();
+        private static final Set<Closed> ALL = new HashSet<>(); // guarded by LOCK
+
+        private final long address;
+        private final int size;
+
+        Closed(ByteBuffer memory) {
+            super(memory, UNREACHABLE);
+            address = address(memory);
+            size = memory.capacity();
+            ALL.add(this);
+        }
+
+        static void unmap() {
+            while (UNREACHABLE.poll() instanceof Closed closed) {
+                Library.unmap(closed.address, closed.size);
+                ALL.remove(closed);
+            }
+        }
+    }
 
     private Library() {}
 
@@ -35,7 +63,7 @@ final class Library {
             System.loadLibrary("userev-jni");
             unmap(0, 0); // has no effect, and fails if this is another library
             return null;
-        } catch (LinkageError | SecurityException e) {
+        } catch (LinkageError | RuntimeException e) { // of Java 24, too, if it denies native access
             return loadFromJar();
         }
     }
@@ -87,22 +115,25 @@ final class Library {
         return new String(bytes, 0, end, StandardCharsets.UTF_8);
     }
 
-    /** Zeros; null if there is no memory. */
+    /** Zeros; null if there is no memory. With the lock held. */
     static ByteBuffer memory(int size) {
+        Closed.unmap();
         ByteBuffer memory = map(size);
         return memory == null ? null : memory.order(ByteOrder.nativeOrder());
     }
 
-    /** Returns the memory to the system when no thread can reach the buffer any more. Never called while the library may write there. */
+    /**
+     * Returns the memory to the system some time after the last thread could reach the buffer. With the lock held, and never called while
+     * the library may write there.
+     */
     static void unmapUnreachable(ByteBuffer memory) {
-        long address = address(memory);
-        int size = memory.capacity();
-        CLEANER.register(memory, () -> unmap(address, size));
+        Closed.unmap();
+        new Closed(memory);
     }
 
     static native long open(ByteBuffer memory, byte[] socket);
 
-    static native void close(long userev);
+    static native void close(long userev, ByteBuffer memory);
 
     static native int poll(long userev);
 
@@ -118,7 +149,7 @@ final class Library {
 
     static native boolean problem(ByteBuffer memory, int event, byte[] text);
 
-    static native int write(ByteBuffer memory, int event, ByteBuffer record, int size);
+    static native int write(ByteBuffer memory, int event, byte[] record, int size);
 
     private static native ByteBuffer map(int size);
 

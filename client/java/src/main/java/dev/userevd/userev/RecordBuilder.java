@@ -2,6 +2,7 @@
 package dev.userevd.userev;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
@@ -42,13 +43,8 @@ public final class RecordBuilder {
             int at = start + i & POOL.length() - 1;
             taken = POOL.get(at) == null ? null : POOL.getAndSet(at, null);
         }
-        if (taken == null) {
-            ByteBuffer buffer = Library.memory(2 * PAYLOAD_MAX);
-            if (buffer == null)
-                return OFF;
-            Library.unmapUnreachable(buffer);
-            taken = new RecordBuilder(buffer);
-        }
+        if (taken == null)
+            taken = new RecordBuilder(ByteBuffer.allocate(2 * PAYLOAD_MAX).order(ByteOrder.nativeOrder()));
         taken.event = event;
         taken.end = 0;
         taken.dataEnd = PAYLOAD_MAX;
@@ -280,7 +276,7 @@ public final class RecordBuilder {
     public Outcome end() {
         if (event == null)
             return Outcome.OFF;
-        Outcome outcome = event.write(buffer, finish());
+        Outcome outcome = event.write(buffer.array(), finish());
         giveBack();
         return outcome;
     }

@@ -172,9 +172,17 @@ public final class TypedEvent<R extends Record> {
      * Creates and writes a record if the event is on.
      *
      * @param record creates it
-     * @return what became of it
+     * @return what became of it; FAILED also if this throws an exception: a tracer must not change what the program does
      */
     public Outcome emit(Supplier<R> record) {
-        return isOn() ? emit(record.get()) : Outcome.OFF;
+        if (!isOn())
+            return Outcome.OFF;
+        R created;
+        try {
+            created = record.get();
+        } catch (Exception e) {
+            return Outcome.FAILED;
+        }
+        return emit(created);
     }
 }

@@ -6,15 +6,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.HashSet;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * A connection to the daemon, with its events. Most programs have one for all of their life; it need not be closed then.
  *
- * <p>There is no thread of its own. While an event has no daemon, tests of it have a task of the JDK's shared pool look for one, every
- * second at most.
+ * <p>There is no thread of its own, except while an event has no daemon: tests of it start one that looks for a daemon, every second at
+ * most.
  */
 public final class Userev implements AutoCloseable {
     private static final long PAUSE_MIN_MS = 2;
@@ -38,11 +36,11 @@ public final class Userev implements AutoCloseable {
     private final AtomicBoolean seeks = new AtomicBoolean();
 
     private Userev(String socket) {
-        memory = Library.PROBLEM != null ? null : Library.memory(NOWHERE + EVENTS_MAX * Event.SIZE);
-        if (memory == null)
-            return;
         Library.LOCK.lock();
         try {
+            memory = Library.PROBLEM != null ? null : Library.memory(NOWHERE + EVENTS_MAX * Event.SIZE);
+            if (memory == null)
+                return;
             handle = Library.open(memory, socket == null ? null : socket.getBytes(StandardCharsets.UTF_8));
             if (handle == 0)
                 Library.unmapUnreachable(memory);
@@ -138,7 +136,7 @@ public final class Userev implements AutoCloseable {
     }
 
     /**
-     * Counts lost records.
+     * Counts records that were lost as {@link Outcome#QUEUE_FULL} or {@link Outcome#TOO_BIG}.
      *
      * @return the losses since the connection was opened
      */
@@ -163,7 +161,7 @@ public final class Userev implements AutoCloseable {
                 return;
             events.forEach(Event::shut);
             events.clear();
-            Library.close(handle);
+            Library.close(handle, memory);
             handle = 0;
             Library.unmapUnreachable(memory);
         } finally {
@@ -193,32 +191,42 @@ public final class Userev implements AutoCloseable {
         return end;
     }
 
-    /** An event has no daemon: looks for one, until all events have an answer. Does not block. */
+    /**
+     * An event has no daemon: looks for one, until all events have an answer. Does not block. The thread that delays the JDK's tasks would
+     * never end, and a thread keeps the class loaders of the methods that started it.
+     */
     void seek() {
-        if (!seeks.get() && seeks.compareAndSet(false, true))
-            lookIn(PAUSE_MIN_MS);
-    }
-
-    private void lookIn(long pause) {
+        if (seeks.get() || !seeks.compareAndSet(false, true))
+            return;
         try {
-            CompletableFuture.delayedExecutor(pause, TimeUnit.MILLISECONDS).execute(() -> look(pause));
+            Thread thread = new Thread(null, this::look, "userev", 0, false);
+            thread.setDaemon(true);
+            thread.start();
         } catch (OutOfMemoryError e) {
             // There can be no thread. From now on only calls that ask the daemon connect.
         }
     }
 
-    private void look(long pause) {
-        boolean isDone = false;
-        if (Library.LOCK.tryLock()) {
-            try {
-                isDone = handle == 0 || Library.poll(handle) == 0;
-            } finally {
-                Library.LOCK.unlock();
-            }
+    private void look() {
+        try {
+            long pause = PAUSE_MIN_MS;
+            do {
+                Thread.sleep(pause);
+                pause = Math.min(2 * pause, PAUSE_MAX_MS);
+            } while (!isDone());
+        } catch (InterruptedException e) {
+            // The next test starts another thread.
         }
-        if (isDone)
-            seeks.set(false);
-        else
-            lookIn(Math.min(2 * pause, PAUSE_MAX_MS));
+        seeks.set(false);
+    }
+
+    private boolean isDone() {
+        if (!Library.LOCK.tryLock())
+            return false;
+        try {
+            return handle == 0 || Library.poll(handle) == 0;
+        } finally {
+            Library.LOCK.unlock();
+        }
     }
 }

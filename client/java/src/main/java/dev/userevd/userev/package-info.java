@@ -18,6 +18,6 @@
  * restart of the daemon, they work by themselves.
  *
  * <p>All classes may be used by several threads, virtual ones included, except {@link dev.userevd.userev.RecordBuilder}. Nothing
- * here throws while records are written.
+ * here throws an exception while records are written: see {@link dev.userevd.userev.Outcome}.
  */
 package dev.userevd.userev;
