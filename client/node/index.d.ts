@@ -10,14 +10,14 @@ export type Value<Type> =
     : Type extends 'f32' | 'f64' ? number
       : Type extends 'bytes' ? ArrayBufferView
         : Type extends 'string' | `char[${number}]` ? string | ArrayBufferView
-          : number | bigint
+          : number | bigint | boolean
 
 /** A field that is missing, undefined or null is 0 or empty. */
 export type Values<Fields> = { [Name in keyof Fields]?: Value<Fields[Name]> | null }
 
 /** Of an event that was registered by its description. */
 export type AnyValues =
-  Record<string, number | bigint | boolean | string | ArrayBufferView | ReadonlyArray<number | bigint> | null | undefined>
+  Record<string, number | bigint | boolean | string | ArrayBufferView | ReadonlyArray<number | bigint | boolean> | null | undefined>
 
 /** Why the daemon refuses an event: `message` is its sentence. */
 export class Refusal extends Error {
@@ -51,7 +51,10 @@ export interface EventOptions {
   persist?: boolean
   /** Allow events of the same name with other fields. */
   multiFormat?: boolean
-  /** For how many milliseconds to wait for the daemon's answer: by default 200, and not again while it does not answer. */
+  /**
+   * For how many milliseconds to wait for the daemon's answer, and not again while it does not answer: by default 200. 0 never waits;
+   * any other wait is at least $USEREV_WAIT.
+   */
   wait?: number
 }
 
@@ -65,7 +68,10 @@ export class Connection {
   register (description: string, options?: EventOptions): TraceEvent
   /** The same without blocking. The promise is resolved without an answer if there is no daemon, or none that answers in two seconds. */
   registerAsync (description: string, options?: Omit<EventOptions, 'wait'>): Promise<TraceEvent>
-  /** Registers an event with typed fields. A refused event is no exception here: it is off, and its property refusal says why. */
+  /**
+   * Registers an event with typed fields. A refused event is no exception here: it is off, and its property refusal says why. Throws for
+   * wrong names, types and options, if the connection is closed, and if it has 32767 events.
+   */
   declare<Fields extends Record<string, FieldType>> (
     name: string, fields: Fields, options?: EventOptions
   ): TraceEvent<Values<Fields>>
@@ -77,7 +83,10 @@ export class Connection {
   close (): void
 }
 
-/** Opens a connection to the daemon at `socket`, by default as userevd-protocol(7) says. Succeeds without a daemon, and never waits. */
+/**
+ * Opens a connection to the daemon at `socket`, by default as userevd-protocol(7) says. Succeeds without a daemon, and never waits. Throws
+ * for a path that is too long for a socket, and if the thread has 256 connections.
+ */
 export function open (options?: { socket?: string }): Connection
 
 /**

@@ -84,9 +84,7 @@ class TraceEvent {
   #emit (values) {
     try {
       if (!this.#fields) throw new Wrong('the fields are unknown; use write()')
-      const { bytes, view } = this.#link
-      const made = typeof values === 'function' ? values() : values
-      return this.#write(this.#fields.encode(bytes, view, made))
+      return this.#write(this.#fields.encode(this.#link, typeof values === 'function' ? values() : values))
     } catch (error) {
       return this.#lose(error)
     }
@@ -98,6 +96,7 @@ class TraceEvent {
     try {
       if (!ArrayBuffer.isView(payload)) throw new Wrong('the payload is not bytes')
       const bytes = new Uint8Array(payload.buffer, payload.byteOffset, payload.byteLength)
+      this.#link.layouts++
       if (bytes.length <= this.#link.bytes.length) this.#link.bytes.set(bytes)
       return this.#write(bytes.length)
     } catch (error) {
@@ -106,8 +105,9 @@ class TraceEvent {
   }
 
   #write (size) {
-    // The values may have closed the connection.
-    const written = this.#link.number && native.write(this.#link.number, this.#slot, size)
+    // The values may have closed the connection. All sizes that are too big are the same to the addon, whose numbers have 32 bits.
+    const { number, bytes } = this.#link
+    const written = number && native.write(number, this.#slot, Math.min(size, bytes.length + 1))
     if (written === -EINVAL) throw new Wrong('the payload is shorter than the fields')
     return written > 0
   }
@@ -171,7 +171,8 @@ class Connection {
 
   /**
    * Registers an event with typed fields: declare('shop_request', { status: 'u32', path: 'string' }). A refused event is no exception
-   * here, so that a module can declare events while it is loaded: it is off, and its property refusal says why.
+   * here, so that a module can declare events while it is loaded: it is off, and its property refusal says why. Throws for wrong names,
+   * types and options, if the connection is closed, and if it has 32767 events.
    */
   declare (name, fields, options) {
     const described = describe(name, fields)
@@ -195,7 +196,10 @@ class Connection {
   }
 }
 
-/** Opens a connection to the daemon at `socket`, by default as userevd-protocol(7) says. Succeeds without a daemon, and never waits. */
+/**
+ * Opens a connection to the daemon at `socket`, by default as userevd-protocol(7) says. Succeeds without a daemon, and never waits. Throws
+ * for a path that is too long for a socket, and if the thread has 256 connections.
+ */
 function open ({ socket } = {}) {
   return new Connection(socket)
 }
@@ -203,7 +207,8 @@ function open ({ socket } = {}) {
 /**
  * Emits a record for each message of a channel of node:diagnostics_channel, while the event is on:
  *
- *   channel(conn, 'http.server.request.start', { name: 'http_request', fields: { url: 'string' }, map: ({ request }) => request })
+ *   const map = ({ request }) => ({ url: request.url })
+ *   channel(conn, 'http.server.request.start', { name: 'http_request', fields: { url: 'string' }, map })
  *
  * A channel with subscribers makes its messages whether or not the event is on. close() unsubscribes and releases the event.
  */
@@ -221,3 +226,4 @@ function channel (connection, channelName, { name, fields, map = message => mess
 }
 
 module.exports = { Connection, Refusal, TraceEvent, channel, open }
+module.exports.default = module.exports // for require(), too, as index.d.ts says

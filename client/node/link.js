@@ -9,7 +9,7 @@ const { setTimeout, clearTimeout } = require('node:timers')
 const PENDING_BIT = 0x8000 // in an event's place: it has no grant of this connection yet
 const BIT = 0x7fff
 
-// Where there is no addon, on other systems, events are off. The memory is zeros.
+// Where there is no addon, on other systems, or none that works, events are off. The memory is zeros.
 const absent = reason => ({
   scratchSize: 0,
   eventsMax: Infinity,
@@ -29,9 +29,11 @@ const absent = reason => ({
 
 function load () {
   try {
-    return require(`./prebuilds/${process.platform}-${process.arch}/userev.node`)
+    const addon = require(`./prebuilds/${process.platform}-${process.arch}/userev.node`)
+    addon.close(addon.open('/')[0]) // fails where ArrayBuffers of an addon's memory are forbidden, as in Electron
+    return addon
   } catch (error) {
-    return absent(`there is no addon for ${process.platform} on ${process.arch}: ${error.message}`)
+    return absent(`there is no usable addon for ${process.platform} on ${process.arch}: ${error.message}`)
   }
 }
 
@@ -48,6 +50,7 @@ class Link {
   page // the status page
   bytes // where a record is laid out
   view // the same
+  layouts = 0 // that were begun there
   wrong = 0
   isOwed = false // an answer, by the daemon
   #free = []

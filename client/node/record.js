@@ -44,10 +44,11 @@ function copy (bytes, at, value, end = bytes.length) {
   value ??= ''
   const isText = typeof value === 'string'
   if (!isText && !ArrayBuffer.isView(value)) throw new Wrong('is neither a string nor bytes')
-  const length = isText ? Buffer.byteLength(value) : value.byteLength
+  const from = isText ? value : new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+  const length = Buffer.byteLength(from)
   if (length > end - at) return length
   if (isText) bytes.write(value, at)
-  else bytes.set(new Uint8Array(value.buffer, value.byteOffset, length), at)
+  else bytes.set(from, at)
   return length
 }
 
@@ -66,8 +67,7 @@ function struct (size) {
   return {
     size,
     put (view, at, value, bytes) {
-      if (!ArrayBuffer.isView(value) || value.byteLength !== size) throw new Wrong(`takes ${size} bytes`)
-      copy(bytes, at, value)
+      if (!ArrayBuffer.isView(value) || copy(bytes, at, value, at + size) !== size) throw new Wrong(`takes ${size} bytes`)
     }
   }
 }
@@ -82,8 +82,8 @@ const text = (view, at, value, bytes) => {
 const array = element => (view, at, value, bytes) => {
   value ??= []
   if (element.size === 1 && ArrayBuffer.isView(value)) return copy(bytes, at, value)
-  if (!Array.isArray(value) && !ArrayBuffer.isView(value)) throw new Wrong('is no array')
-  const length = value.length * element.size
+  const length = Array.isArray(value) || ArrayBuffer.isView(value) ? value.length * element.size : NaN
+  if (!(length >= 0)) throw new Wrong('is no array')
   for (let i = 0; i < value.length && at + length <= bytes.length; i++) element.put(view, at + i * element.size, value[i])
   return length
 }
@@ -132,12 +132,14 @@ class Fields {
     for (const { kind } of list) this.#size += kind.size
   }
 
-  // The size of the record, which may be larger than `bytes` has room for.
-  encode (bytes, view, values) {
+  // Lays out a record in the bytes of a link. Its size, which may be larger than they have room for.
+  encode (link, values) {
     if (typeof values !== 'object' || values === null) throw new Wrong('the values are no object')
     // All are read before the first is put: a getter may emit an event, too.
     const read = this.#list.map(({ key }) => values[key])
     for (const key in values) if (!this.#keys.has(key)) throw new Wrong(`there is no field ${key}`)
+    const { bytes, view } = link
+    const layout = ++link.layouts
     let at = 0
     let end = this.#size
     if (end > bytes.length) return end
@@ -157,6 +159,7 @@ class Fields {
       }
       at += kind.size
     }
+    if (link.layouts !== layout) throw new Wrong('an element of an array emitted another record')
     return end
   }
 }

@@ -14,8 +14,8 @@
  * page is mapped over the last one. It is unmapped when its ArrayBuffer has been collected, and not when the link is closed, since
  * JavaScript may still test events. No two ArrayBuffers share memory, as V8 requires.
  *
- * Each thread of JavaScript is an environment with links of its own. The library never waits here; a registration that waits for the
- * daemon does so without the library's lock, so that other threads can go on.
+ * Each thread of JavaScript is an environment with links of its own. The library never waits here, whatever $USEREV_WAIT says; a
+ * registration that waits for the daemon does so without the library's lock, so that other threads can go on.
  */
 
 #include <node_api.h>
@@ -50,8 +50,9 @@ struct link {
 	struct userev *userev; /* NULL when closed */
 	unsigned number;
 	uint8_t *region;
-	int pause_ms; /* the last one while an answer is pending */
-	bool hangs;   /* the daemon: do not wait for it again until it answers */
+	int pause_ms;	  /* the last one while an answer is pending */
+	uint32_t wait_ms; /* the least for which registrations wait that do: $USEREV_WAIT */
+	bool hangs;	  /* the daemon: do not wait for it again until it answers */
 };
 
 /* At the start of the process: the event loop calls all functions of the library. */
@@ -147,6 +148,8 @@ static struct link *link_new(struct environment *environment, const char *socket
 		errno = -r;
 		return NULL;
 	}
+	link->wait_ms = (uint32_t)link->userev->wait_ms;
+	link->userev->wait_ms = 0;
 	environment->links[i] = link;
 	environment->references++;
 	return link;
@@ -156,9 +159,11 @@ static struct link *link_new(struct environment *environment, const char *socket
 
 static bool failed(napi_env env, napi_status status)
 {
+	const napi_extended_error_info *info;
+
 	/* Without effect if there is an exception already, or if the thread is being terminated. */
-	if (status != napi_ok)
-		napi_throw_error(env, NULL, "a function of Node-API failed");
+	if (status != napi_ok && napi_get_last_error_info(env, &info) == napi_ok)
+		napi_throw_error(env, NULL, info->error_message ? info->error_message : "Node-API failed");
 	return status != napi_ok;
 }
 
@@ -311,7 +316,7 @@ static const struct sentence *find_refusal(const struct link *link, const struct
 /* register(link, slot, description, flags, ms to wait): undefined, or [reason, sentence], and then it is not registered. */
 static napi_value register_event(napi_env env, napi_callback_info info)
 {
-	char description[WIRE_DESCRIPTION_MAX + 2];
+	char description[WIRE_DESCRIPTION_MAX + 5]; /* a text that is cut is too long still */
 	napi_value arguments[5], result = NULL;
 	const struct sentence *refusal;
 	struct userev_event *event;
@@ -325,7 +330,7 @@ static napi_value register_event(napi_env env, napi_callback_info info)
 	event = link_event(link, slot);
 	r = userev_register(link->userev, event, description, flags);
 	if (r == 0)
-		link_await(link, event, wait_ms);
+		link_await(link, event, wait_ms > 0 ? MAX(wait_ms, link->wait_ms) : 0);
 	refusal = r == 0 ? find_refusal(link, event) : QUEUE_FIRST(&link->userev->sentences);
 	if (refusal)
 		result = refusal_of(env, refusal);

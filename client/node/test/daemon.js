@@ -87,6 +87,7 @@ while True:
 
 async function fake (socket, kind) {
   const program = spawn('python3', ['-c', FAKE, socket, kind], { stdio: ['ignore', 'pipe', 'inherit'] })
+  process.once('exit', () => program.kill()) // should a test fail
   await once(program.stdout, 'data')
   return program
 }

@@ -67,12 +67,22 @@ test('registerAsync without a daemon does not wait', async () => {
 test('without an addon for the system events are off', async () => {
   const other = fs.mkdtempSync(path.join(__dirname, 'other-'))
   fs.cpSync(PACKAGE, other, { recursive: true, filter: file => !file.endsWith('prebuilds') })
-  const conn = require(other).open()
-  const events = [conn.declare('t', { x: 'u32' }), conn.register('e u32 x'), await conn.registerAsync('e u32 x')]
-  for (const event of events) assert.deepStrictEqual([event.on, event.emit({ x: 1 }), event.refusal], [false, false, undefined])
-  assert.match(conn.problem, /there is no addon for linux on /)
-  events[0].release()
-  conn.close()
+  const isOff = async why => {
+    const conn = require(other).open()
+    const events = [conn.declare('t', { x: 'u32' }), conn.register('e u32 x'), await conn.registerAsync('e u32 x')]
+    for (const event of events) assert.deepStrictEqual([event.on, event.emit({ x: 1 }), event.refusal], [false, false, undefined])
+    assert.match(conn.problem, why)
+    events[0].release()
+    conn.close()
+  }
+  await isOff(/there is no usable addon for linux on .*: Cannot find module/)
+
+  // One that works nowhere, as in Electron.
+  const addon = path.join(other, `prebuilds/linux-${process.arch}/userev.node`)
+  fs.cpSync(path.join(PACKAGE, 'prebuilds'), path.join(other, 'prebuilds'), { recursive: true })
+  require.cache[addon] = { loaded: true, exports: { ...native, open () { throw new Error('External buffers are not allowed') } } }
+  for (const file of ['index.js', 'link.js']) delete require.cache[path.join(other, file)]
+  await isOff(/there is no usable addon for linux on .*: External buffers are not allowed$/)
 })
 
 test('fields of a typed event', () => {
@@ -81,7 +91,8 @@ test('fields of a typed event', () => {
   assert.strictEqual(description, 'shop_request u32 status; u64 ns; u64 load_f64; u32 half_f32; u8 hit; char[4] verb; ' +
     '__rel_loc char[] path; __rel_loc u8[] body')
   const bytes = Buffer.alloc(8192, 0xee)
-  const size = fields.encode(bytes, new DataView(bytes.buffer, bytes.byteOffset),
+  const link = { bytes, view: new DataView(bytes.buffer, bytes.byteOffset), layouts: 0 }
+  const size = fields.encode(link,
     { status: 404.9, ns: 2n ** 64n - 1n, load: 1.5, half: 0.5, hit: true, verb: 'GET', path: 'ä', body: Uint8Array.of(9, 8) })
   const wanted = Buffer.alloc(42)
   const view = new DataView(wanted.buffer, wanted.byteOffset)
@@ -96,7 +107,8 @@ test('fields of a typed event', () => {
   view.setUint32(33, 2 << 16 | 3, little)
   wanted.set([0xc3, 0xa4, 0, 9, 8], 37)
   assert.deepStrictEqual(bytes.subarray(0, size), wanted)
-  assert.strictEqual(fields.encode(bytes, new DataView(bytes.buffer, bytes.byteOffset), {}), 38)
+  assert.strictEqual(fields.encode(link, {}), 38)
+  assert.throws(() => record.parse('e __rel_loc u32[] x').fields.encode(link, { x: new DataView(new ArrayBuffer(4)) }), /x is no array/)
   for (const [fields, sentence] of [[{ x: 'int' }, /the field x: 'int' is no type: use s8, /], [{ 'x-y': 'u32' }, /name of a field/]]) {
     assert.throws(() => record.describe('e', fields), sentence)
   }
@@ -192,6 +204,24 @@ test('a daemon that hangs delays one registration, and no asynchronous one', asy
   clearInterval(ticks)
   assert(turns > 20, `${turns}`)
   conn.close()
+
+  // So it is whatever this says. It is the minimum of waits that there are.
+  process.env.USEREV_WAIT = '60000'
+  const other = userev.open({ socket: daemon.socket })
+  process.env.USEREV_WAIT = '500'
+  const patient = userev.open({ socket: daemon.socket })
+  delete process.env.USEREV_WAIT
+  const start = performance.now()
+  const promise = other.registerAsync('a u32 x')
+  other.register('b u32 x', { wait: 0 })
+  other.declare('c', { x: 'u32' }, { wait: 0 })
+  const short = performance.now() - start
+  patient.register('a u32 x', { wait: 1 })
+  const long = performance.now() - start
+  assert(short < 20000 && long >= 490, `${short} ms, ${long} ms`)
+  assert.strictEqual((await promise).on, false)
+  other.close()
+  patient.close()
   hangs.kill()
   await daemon.end()
 })
@@ -221,9 +251,10 @@ test('records come through, with all types', async () => {
   const conn = userev.open({ socket: daemon.socket })
   const typed = conn.declare('n_typed', { a: 's64', b: 'f32', c: 'bool', d: 'char[4]', e: 'string', f: 'bytes' })
   const raw = conn.register('n_raw u32 a')
+  const arrays = conn.register('n_arrays u32 a; __rel_loc u64[] b')
   assert.strictEqual(conn.problem, undefined)
   assert.strictEqual(typed.name, 'n_typed')
-  await until(() => typed.on && raw.on)
+  await until(() => typed.on && raw.on && arrays.on)
   assert(typed.emit({ a: -5n, b: 0.5, c: true, d: 'ab', e: 'text', f: Buffer.from([1, 2]) }))
   assert(typed.emit(() => ({ a: 2 ** 53, e: undefined })))
   assert(raw.write(new Uint8Array(Uint32Array.of(7).buffer)))
@@ -242,15 +273,27 @@ test('records come through, with all types', async () => {
   for (const payload of [undefined, 'text', new ArrayBuffer(4), {}]) assert.strictEqual(raw.write(payload), false)
   assert.strictEqual(typed.emit({ e: 'x'.repeat(5000) }), false)
   assert.strictEqual(raw.write(new Uint8Array(1e6)), false)
-  assert.deepStrictEqual(conn.lost, { queueFull: 0, tooBig: 2, wrong: wrong.length + 4 })
+  assert.strictEqual(arrays.emit({ b: Array(2 ** 29) }), false) // 2^32 bytes
+  assert.deepStrictEqual(conn.lost, { queueFull: 0, tooBig: 3, wrong: wrong.length + 4 })
   await until(() => warnings.length === 2)
   assert.strictEqual(warnings[0],
     'n_typed: the field a is no number from -9223372036854775808 to 9223372036854775807. The record is not written.')
 
+  // Other records are emitted while values are read, or too late.
+  const late = [1, 2]
+  Object.defineProperty(late, 1, { get: () => raw.emit({ a: 10 }) })
+  class Odd extends Uint8Array { get byteLength () { return raw.write(new Uint32Array([11])) ? 9 : 0 } }
+  assert(arrays.emit({ get a () { return raw.emit({ a: 9 }) }, b: [3] }))
+  assert.strictEqual(arrays.emit({ a: 1, b: late }), false)
+  assert.strictEqual(typed.emit({ a: 1, f: new Odd(9) }), false)
+  await until(() => tail.records.length === 8)
+  assert.deepStrictEqual(tail.records.slice(4).map(({ fields }) => fields), [{ a: 9 }, { a: 1, b: [3] }, { a: 10 }, { a: 11 }])
+  assert.strictEqual(conn.lost.wrong, wrong.length + 6)
+
   // Released and closed while values are made.
   assert.strictEqual(raw.emit(() => { raw.release(); return { a: 1 } }), false)
   assert.strictEqual(typed.emit(() => { conn.close(); return { a: 1 } }), false)
-  assert.deepStrictEqual([raw.on, typed.on, typed.emit({}), conn.lost.wrong], [false, false, false, wrong.length + 4])
+  assert.deepStrictEqual([raw.on, typed.on, typed.emit({}), conn.lost.wrong], [false, false, false, wrong.length + 6])
   tail.end()
 })
 
@@ -267,6 +310,7 @@ test('refusals are the daemon’s', async () => {
     error.message.includes("'long' has no fixed size"))
   await assert.rejects(conn.registerAsync('bad long x'), { name: 'Refusal', reason: 'bad-description' })
   assert.throws(() => conn.register('x'.repeat(600)), { reason: 'bad-description', message: /511 bytes/ })
+  assert.throws(() => conn.register('x'.repeat(510) + '€'), { reason: 'bad-description', message: /511 bytes/ })
   const twice = conn.declare('twice', { x_f32: 'f32', x: 'f32' })
   assert.match(twice.refusal.message, /x_f32/)
   assert.deepStrictEqual([twice.on, twice.emit({})], [false, false])
@@ -339,6 +383,7 @@ test('the example of an HTTP server, and import', async () => {
   })
   assert.strictEqual(tail.records[0].fields.url, '/here')
   server.kill()
+  assert.strictEqual(userev.default, userev)
   const imported = await import('userev')
   assert.strictEqual(imported.open, userev.open)
   assert.strictEqual(imported.default, userev)
