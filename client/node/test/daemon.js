@@ -87,7 +87,6 @@ while True:
 
 async function fake (socket, kind) {
   const program = spawn('python3', ['-c', FAKE, socket, kind], { stdio: ['ignore', 'pipe', 'inherit'] })
-  process.once('exit', () => program.kill()) // should a test fail
   await once(program.stdout, 'data')
   return program
 }

@@ -187,9 +187,10 @@ test('the functions of the addon refuse junk', () => {
   assert.throws(() => native.look(number), /no such connection/)
 })
 
-test('a daemon that hangs delays one registration, and no asynchronous one', async () => {
+test('a daemon that hangs delays one registration, and no asynchronous one', async t => {
   const daemon = new Daemon()
   const hangs = await fake(daemon.socket, 'hangs')
+  t.after(() => { hangs.kill(); return daemon.end() })
   const conn = userev.open({ socket: daemon.socket })
   const began = performance.now()
   conn.register('a u32 x')
@@ -222,13 +223,12 @@ test('a daemon that hangs delays one registration, and no asynchronous one', asy
   assert.strictEqual((await promise).on, false)
   other.close()
   patient.close()
-  hangs.kill()
-  await daemon.end()
 })
 
-test('a page that stays abandoned does not slow tests down', async () => {
+test('a page that stays abandoned does not slow tests down', async t => {
   const daemon = new Daemon()
   const program = await fake(daemon.socket, 'abandoned')
+  t.after(() => { program.kill(); return daemon.end() })
   const conn = userev.open({ socket: daemon.socket })
   const event = conn.register('a u32 x')
   await until(() => !event.on)
@@ -236,8 +236,6 @@ test('a page that stays abandoned does not slow tests down', async () => {
   for (let i = 0; i < 1e6; i++) assert(!event.on)
   assert(performance.now() - began < 2000)
   conn.close()
-  program.kill()
-  await daemon.end()
 })
 
 // --- with a daemon ---
