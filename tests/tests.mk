@@ -141,7 +141,7 @@ test: dependencies test-dependencies kernels
 	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics, recordings, examples, doctor, identity, limits of fds and declared events on Linux 6.1 (make check-vm); a million changed names (make check-bypass); a hundred kills of daemon and keeper below native programs (make check-restart); a guest of arm64, and more tests of each machine (make check-machines); the clients for Go, Java, Node and Rust in guests, and in a container (make check-languages)' \
 		$(LONG_GUESTS) $(call EMULATED_TESTS,$(EMULATED)) \
 		--beside $(ASAN) $(ASAN_TESTS) --beside $(CONFINED) $(filter-out $(call confined_copies,$(EXHAUSTION_TESTS)),$(CONFINED_TESTS)) \
-		--beside $(B) $(SPEED_TESTS) $(SOAK_TEST) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
+		--beside $(B) $(SPEED_TESTS) $(SOAK_TEST) --beside $(B) $(DEB_TESTS) tests/fuzz/test_fuzz.sh tests/vm/test_bed.sh \
 		--beside $(B) $(filter %.sh,$(SCRIPT_TESTS)) -- $(B) $(UNIT_TESTS) $(filter-out %.sh,$(SCRIPT_TESTS)) $(MACHINE_TESTS) $(SHORT_GUESTS)
 
 ## make check           Unit and integration tests on this machine.

@@ -164,8 +164,9 @@ bool stream_must_stay(struct stream *stream, unsigned own)
 	if (stream->fd < 0)
 		return true;
 	stream_prove(stream);
+	/* One that was found without a guard stays with its client, which may have registered on it before the guard came back. */
 	if (registry->guarded)
-		return false;
+		return !stream->shared && (stream->users > own || stream->sent);
 	if ((streq(registry->options->guard, "require") && registry->kernel->facts.backend != BACKEND_EMBEDDED) ||
 	    streams_are_suspect(stream->tenant)) {
 		stream_unshare(stream);

@@ -127,6 +127,28 @@ TEST(shared_stream_is_not_sent_when_the_guard_goes)
 	expect_account(&c[0], 2, 1, 0);
 }
 
+/* Its first client may have registered on it meanwhile. */
+TEST(shared_stream_is_not_sent_when_the_guard_was_away)
+{
+	GUARDED(world);
+	CLIENTS(c, world, 3);
+
+	get(&c[0], "one u32 x");
+	hold();
+	REGISTER(&c[1], "two u32 x");
+	set_guard(world, false);
+	REGISTER(&c[2], "three u32 x");
+	ck_assert(!world->daemon->registry.guarded);
+	set_guard(world, true);
+	hold_no_more();
+	expect_refused(&c[1], REFUSAL_TROUBLE);
+	expect_no_file(&c[1]);
+	expect_each(&c[2], REFUSAL_NONE, 1);
+	get(&c[1], "two u32 x");
+	expect_file(&c[1]);
+	ck_assert(!is_same_file(c[0].stream, c[1].stream));
+}
+
 /* The others have their answers and leave, and the daemon closes its copy. */
 TEST(stream_closed_while_a_client_waits_is_refused)
 {
