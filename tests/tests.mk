@@ -134,8 +134,7 @@ test: export CCACHE_NOHASHDIR = 1
 # All in one run, so that one sum covers everything.
 ## make test            All tests of CI: tidy, unit and integration tests, also under sanitizers and in virtual machines.
 test: dependencies test-dependencies kernels
-	$(Q)$(BUILD) tidy
-	$(Q)$(BUILD) $(CACHED) build-tests confined $(SPEED_BENCHES)
+	$(Q)$(BUILD) $(CACHED) tidy build-tests confined $(SPEED_BENCHES)
 	$(Q)$(BUILD_ASAN) $(CACHED) build-tests
 	$(Q)$(BUILD) $(CACHED) packages fuzzers machines
 	$(Q)tests/run-tests.sh --left-out 'sessions, histograms, statistics, recordings, examples, doctor, identity, limits of fds and declared events on Linux 6.1 (make check-vm); a million changed names (make check-bypass); a hundred kills of daemon and keeper below native programs (make check-restart); a guest of arm64, and more tests of each machine (make check-machines); the clients for Go, Java, Node and Rust in guests, and in a container (make check-languages)' \
@@ -358,11 +357,11 @@ HEADERS = $(shell find protocol kernel daemon client tests -name '*.h')
 
 ## make tidy            clang-format, clang-tidy, cppcheck and GCC's analyser.
 tidy: test-dependencies
-	@echo '  CHECK   layers, clang-format, clang-tidy, cppcheck'
+	@echo '  CHECK   layers, clang-format, clang-tidy, cppcheck, gcc -fanalyzer'
 	$(Q)tests/layers.py
 	$(Q)clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	$(Q)B=$(B) tests/tidy.sh $(filter-out %.bpf.c tests/bench/rival_lttng.c tests/bench/rival_usdt.c,$(SOURCES))
-	$(Q)$(BUILD) analyze
+	$(Q)B=$(B) tests/analyze.sh
 
 ## make analyze         GCC's analyser alone.
 analyze: test-dependencies
