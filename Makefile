@@ -91,7 +91,7 @@ EXAMPLES := $(addprefix $(B)/examples/,activity hello plugin.so plugin_host requ
 # "+": make does not see that the recipes that begin with it run make.
 BUILD = +$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS)) DEPENDENCIES=skip
 
-.PHONY: FORCE all build clean demo dependencies help run without-guard
+.PHONY: FORCE all build clean demo dependencies help run test without-guard
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -117,6 +117,8 @@ demo: dependencies
 	$(Q)$(BUILD) build
 	$(Q)B=$(B) tests/demo.sh
 
+# Its recipe is in tests/tests.mk.
+test: dependencies
 ## make clean           Remove $(B)/.
 clean:
 	$(Q)rm -rf $(B)
@@ -244,7 +246,5 @@ $(B)/userevd-guard: $(call objects,kernel/guard) $(B)/kernel/privileges.o $(call
 	$(Q)$(PROGRAM) $(call pkg,--libs,libbpf)
 
 include systemd/packaging.mk
-# Not in Debian's source package.
--include tests/tests.mk
-
--include $(shell find $(B) -path $(B)/deb -prune -o -name '*.d' -type f -print 2>/dev/null)
+# tests/ is not in Debian's source package.
+-include tests/tests.mk $(shell find $(B) -path $(B)/deb -prune -o -name '*.d' -type f -print 2>/dev/null)

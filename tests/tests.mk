@@ -133,7 +133,7 @@ test: export CCACHE_DIR ?= $(or $(USEREVD_CACHE),$(HOME)/.cache/userevd)/ccache
 test: export CCACHE_NOHASHDIR = 1
 # All in one run, so that one sum covers everything.
 ## make test            All tests of CI: tidy, unit and integration tests, also under sanitizers and in virtual machines.
-test: dependencies test-dependencies kernels
+test: test-dependencies kernels
 	$(Q)$(BUILD) $(CACHED) tidy build-tests confined $(SPEED_BENCHES)
 	$(Q)$(BUILD_ASAN) $(CACHED) build-tests
 	$(Q)$(BUILD) $(CACHED) packages fuzzers machines

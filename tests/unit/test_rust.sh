@@ -51,7 +51,7 @@ check 'clippy finds nothing' cargo clippy --quiet --all-targets
 check 'the documentation has no faults' cargo doc --quiet --no-deps
 check 'its tests pass' cargo test
 check 'the example runs without a daemon' runs_without_daemon "$CARGO_TARGET_DIR/debug/examples/hello" 1
-check 'another one is optimised' rustc --edition 2021 -O --extern userev="$B/rust/libuserev.rlib" -o "$off" examples/off.rs
+check 'an optimised example compiles' rustc --edition 2021 -O --extern userev="$B/rust/libuserev.rlib" -o "$off" examples/off.rs
 cd ../..
 if [ "$(uname -m)" = x86_64 ]; then
 	check 'an event that is off costs two loads' loads visit 2
